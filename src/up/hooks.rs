@@ -27,8 +27,9 @@ const OWN: [&str; 4] = [
     "99-zz-ibboot-complete.sh",
 ];
 /// dracut's hooks in the stages cmdline, pre-udev and pre-trigger, without their numbers.
-/// ifname-genrules.sh writes names for ifname=, which ibboot reads itself.
-const OF_DRACUT: [&str; 65] = [
+/// ifname-genrules.sh writes names for ifname=, which ibboot reads itself. cmssetup.sh (s390) is not
+/// here: it writes options of modules and rules of udev from a file of the machine.
+const OF_DRACUT: [&str; 71] = [
     "block-genrules.sh",
     "cm-config.sh",
     "create-overlay-genrules.sh",
@@ -36,12 +37,17 @@ const OF_DRACUT: [&str; 65] = [
     "dm-pre-udev.sh",
     "dmsquash-live-genrules.sh",
     "dmsquash-liveiso-genrules.sh",
+    "fips-boot.sh",
     "fips-load-crypto.sh",
+    "gensplash-pretrigger.sh",
     "ifname-genrules.sh",
     "lldpad.sh",
     "load-modsign-keys.sh",
     "load-thermal.sh",
+    "md-noddf.sh",
+    "md-noimsm.sh",
     "mdmon-pre-udev.sh",
+    "memdisk.sh",
     "multipathd.sh",
     "net-genrules.sh",
     "networkd-config.sh",
@@ -90,6 +96,7 @@ const OF_DRACUT: [&str; 65] = [
     "parse-zfcp.sh",
     "parse-zipl.sh",
     "plymouth-pretrigger.sh",
+    "qcom-adsp-pre-udev.sh",
     "resume-genrules.sh",
     "securityfs.sh",
     "warpclock.sh",
@@ -162,6 +169,24 @@ mod tests {
             let names = [&usual[..], &[site]].concat();
             assert_eq!(found(&names).as_deref(), Some(site));
         }
+    }
+
+    #[test]
+    fn hooks_that_only_some_versions_of_dracut_have_are_known() {
+        let known = [
+            // 048
+            "01-fips-boot.sh",
+            // 048 and 051
+            "10-gensplash-pretrigger.sh",
+            "30-md-noddf.sh",
+            "30-md-noimsm.sh",
+            // 110 and 112
+            "30-memdisk.sh",
+            "30-qcom-adsp-pre-udev.sh",
+        ];
+        assert_eq!(found(&known), None);
+        let writes = found(&["30-cmssetup.sh"]);
+        assert_eq!(writes.as_deref(), Some("30-cmssetup.sh"));
     }
 
     #[test]
