@@ -142,6 +142,7 @@ pub fn not_applied(before: &Lease, after: &Lease, stay: &Stay, wish: &Dhcp4Wish)
     words.extend(kept.map(|route| format!("no route {route}")));
     let old = before.interface_address();
     words.extend(stay.old_prefix.then(|| format!("no address {old}")));
+    words.extend(stay.unset.map(|new| format!("address {new}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
 

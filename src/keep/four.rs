@@ -9,7 +9,7 @@ use futures_util::future::{LocalBoxFuture, pending};
 use super::changes::{changes, mtu, not_applied, routes, usable, without_refused};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
-use super::stay::{Servers, Stay, may_carry, must_stay};
+use super::stay::{Servers, Stay, cuts_off, may_carry, must_stay};
 use crate::dhcp::Granted;
 use crate::dhcp::hardware::Hardware;
 use crate::dhcp::identity::RequestedId;
@@ -68,7 +68,14 @@ impl Four {
     }
 
     fn progress(&self, place: &Place) -> Progress {
-        let session = self.session.as_ref().map(Session::progress);
+        let mut session = self.session.as_ref().map(Session::progress);
+        // The session has the prefix of the server, which may not be the one on the interface.
+        let lease = session.as_mut().and_then(|session| session.lease.as_mut());
+        if let (Some(lease), Some(own)) = (lease, &self.lease)
+            && lease.address == own.address
+        {
+            lease.prefix = own.prefix;
+        }
         Progress {
             interface: place.name.clone(),
             index: place.index,
@@ -123,23 +130,31 @@ impl Client for Four {
         let Some(lease) = self.session.as_ref().and_then(Session::lease) else {
             return Accepted::Nothing;
         };
-        let lease = lease.clone();
-        let before = self.lease.replace(lease.clone());
+        let mut lease = lease.clone();
+        let before = self.lease.take();
         let Some(before) = before.filter(|before| before.address == lease.address) else {
             self.first_routes = routes(&self.before.routes, &lease);
             let settings = mtu(&lease, &self.before.wish, netdev);
+            self.lease = Some(lease);
             return Accepted::Other(settings.into_iter().collect());
         };
         let wish = &self.before.wish;
         let had = without_refused(self.routes_of(&before), refused, &self.old_routes);
         let has = routes(&self.before.routes, &lease);
         let stay = if self.keep {
-            let (old, new) = (before.interface_address(), lease.interface_address());
+            let (old, asked) = (before.interface_address(), lease.interface_address());
+            let unset = cuts_off(old, asked, &had, servers).then_some(asked);
+            if unset.is_some() {
+                lease.prefix = before.prefix;
+            }
+            let new = lease.interface_address();
             let usable = usable(&had, &has, refused, netdev);
-            Stay::of(&had, &usable, old, new, servers, &self.first_routes)
+            let stay = Stay::of(&had, &usable, old, new, servers, &self.first_routes);
+            Stay { unset, ..stay }
         } else {
             Stay::default()
         };
+        self.lease = Some(lease.clone());
         let renewal = Renewal {
             changes: changes(&before, &had, &lease, &has, &stay, wish, netdev),
             not_applied: not_applied(&before, &lease, &stay, wish),

@@ -45,6 +45,8 @@ pub struct Stay {
     pub routes: Vec<Route>,
     /// The address with the old prefix, beside the one with the new prefix.
     pub old_prefix: bool,
+    /// The address with the new prefix, which is not set: see [`cuts_off`].
+    pub unset: Option<Address>,
 }
 
 impl Stay {
@@ -60,8 +62,29 @@ impl Stay {
     ) -> Stay {
         let routes = kept(had, has, new, servers, first);
         let old_prefix = old_prefix_stays(old, new, servers, &[has, &routes].concat());
-        Stay { routes, old_prefix }
+        Stay {
+            routes,
+            old_prefix,
+            unset: None,
+        }
     }
+}
+
+/// Whether the network of `new` takes a server of the root file system from a route of `had` that leads
+/// to the server from `old`: the kernel would look for the server on the link. If the servers are
+/// not known, each of these routes may lead to one.
+pub fn cuts_off(old: Address, new: Address, had: &[Route], servers: &Servers) -> bool {
+    let Some(servers) = servers else {
+        let meets = |route: &Route| {
+            let network = route.network;
+            network.reaches(new.address) || new.reaches(network.address)
+        };
+        return new.prefix < old.prefix && had.iter().any(meets);
+    };
+    let is_cut = |server: &IpAddr| {
+        new.reaches(*server) && had.iter().any(|route| leads(route, *server, old))
+    };
+    servers.iter().any(is_cut)
 }
 
 /// Whether a server of the root file system is on the network of `old`, and nothing in `has` leads to
@@ -166,6 +189,34 @@ mod tests {
         assert!(may(&["10.0.0.2"], &[]) && may(&["10.9.0.2"], &default));
         assert!(!may(&["10.9.0.2"], &[]) && !may(&["fd00::2"], &default));
         assert!(may(&["10.9.0.2", "10.0.0.2"], &[]));
+    }
+
+    #[test]
+    fn a_larger_network_that_has_the_server_behind_a_router_cuts_the_server_off() {
+        let old = "10.9.0.5/24".parse().unwrap();
+        let to = |network: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: "10.9.0.1".parse().ok(),
+        };
+        let (default, way) = (to("0.0.0.0/0"), to("10.77.0.0/16"));
+        let at = |server: &str| Some(vec![server.parse().unwrap()]);
+        for (new, had, servers, expected) in [
+            ("10.9.0.5/8", default, at("10.77.1.1"), true),
+            ("10.9.0.5/8", way, at("10.77.1.1"), true),
+            ("10.9.0.5/8", way, at("10.78.1.1"), false),
+            ("10.9.0.5/16", default, at("10.77.1.1"), false),
+            ("10.9.0.5/8", default, at("10.9.0.2"), false),
+            ("10.9.0.5/25", default, at("10.9.0.200"), false),
+            ("10.9.0.5/8", default, None, true),
+            ("10.9.0.5/8", way, None, true),
+            ("10.9.0.5/16", way, None, false),
+            ("10.9.0.5/25", default, None, false),
+        ] {
+            let new = new.parse().unwrap();
+            let what = format!("{new}, {had}, {servers:?}");
+            assert_eq!(cuts_off(old, new, &[had], &servers), expected, "{what}");
+            assert!(!cuts_off(old, new, &[], &servers), "{what}");
+        }
     }
 
     #[test]

@@ -173,6 +173,39 @@ fn of_the_routes_that_the_server_has_no_more_those_to_the_root_stay() {
 }
 
 #[test]
+fn a_larger_network_does_not_take_the_root_from_its_router() {
+    with_network("ibboot lease and a larger network", &["dnsmasq"], || {
+        let options = |mask: &str| {
+            let mask = format!("--dhcp-option=option:netmask,{mask}");
+            let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m";
+            dnsmasq(&[range, "--dhcp-option=option:T1,5", &mask])
+        };
+        let first = options("255.255.255.0");
+        let progress = booted(true);
+        drop(first);
+        written(&progress);
+        root_is_on("10.77.1.1");
+        let _second = options("255.0.0.0");
+        for start in ["after boot", "again"] {
+            let mut program = lease();
+            program.reports("10.9.0.10/24 of 10.9.0.1 is kept");
+            program.reports("applied after boot: address 10.9.0.10/8");
+            let output = program.output();
+            assert!(
+                output.contains("10.9.0.10/24 renewed by 10.9.0.1"),
+                "{start}: {output}"
+            );
+            assert!(addresses().contains(" 10.9.0.10/24 ") && !addresses().contains("/8"));
+            assert!(ip("route get 10.77.1.1").contains(" via 10.9.0.1 "));
+            until("the lease in leases.json", || {
+                fs::exists(LEASES).unwrap() && now().lease != progress.lease
+            });
+            assert_eq!(now().lease.unwrap().prefix, 24);
+        }
+    });
+}
+
+#[test]
 fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
     for keep in [true, false] {
         with_network("ibboot lease and a reset", &["dhcpd"], move || {
