@@ -183,7 +183,7 @@ impl Client {
     }
 
     fn acknowledged(&mut self, now: u64, message: &Answer) -> Vec<Action> {
-        let lease = match &message.grant {
+        let mut lease = match &message.grant {
             Ok(grant) => grant.lease(self.requested_ns),
             Err(why) => return self.reject(now, message, why),
         };
@@ -204,7 +204,14 @@ impl Client {
             return self.reject(now, message, &why);
         }
         self.counts.replies += 1;
-        if self.held.is_some() {
+        if let Some(held) = &self.held {
+            // A strange server must not silence the client for years. A client may renew before T1 (RFC
+            // 2131 4.4.5), and the address of a root file system stays when its lease ends.
+            if self.config.keep && held.server != lease.server {
+                lease.seconds = lease.seconds.min(held.seconds);
+                lease.renew_s = lease.renew_s.min(held.renew_s);
+                lease.rebind_s = lease.rebind_s.min(held.rebind_s);
+            }
             return self.bound(now, lease);
         }
         self.begin_probing(now, lease)

@@ -182,6 +182,34 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
 }
 
 #[test]
+fn a_lease_of_another_server_is_no_longer_than_the_one_under_the_root_was() {
+    let forever = u32::MAX;
+    for (keep, offered, granted) in [
+        (true, forever, (600, 300, 525)),
+        (true, 60, (60, 30, 52)),
+        (false, forever, (forever, forever / 2, 3_758_096_383)),
+    ] {
+        let mut talk = Talk::bound(keep, 600);
+        while talk.client.state() != State::Rebinding {
+            talk.wake();
+        }
+        assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, offered).sent(), "bound");
+        let times = |lease: &Lease| (lease.seconds, lease.renew_s, lease.rebind_s);
+        assert_eq!(
+            times(talk.client.lease().unwrap()),
+            granted,
+            "{keep} {offered}"
+        );
+        assert_eq!(talk.client.due().is_some(), granted.0 != forever);
+    }
+    // The same server may make the lease longer.
+    let mut talk = Talk::bound(true, 600);
+    talk.wake();
+    talk.hear(Kind::Ack, GOOD, MINE, forever);
+    assert_eq!(talk.client.lease().unwrap().seconds, forever);
+}
+
+#[test]
 fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
     // Also for the root file system's address: nothing depends on a new address yet.
     let mut talk = Talk::new(true);
