@@ -16,7 +16,7 @@ use crate::dhcp::progress::Counts;
 use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
 use crate::facts::lasting::Identity;
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::system::directory::{Directory, OPEN};
 use crate::system::root::Root;
 use crate::{SCHEMA, dhcp};
@@ -65,6 +65,9 @@ pub struct Entry {
     /// system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// The address of the lease with prefixes of earlier leases, kept for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
     /// Routes of the lease that another program removed: they stay removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Route>,
@@ -194,6 +197,7 @@ impl Entry {
             index,
             identity: None,
             routes: Vec::new(),
+            addresses: Vec::new(),
             removed: Vec::new(),
         }
     }

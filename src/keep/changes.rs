@@ -86,8 +86,8 @@ pub fn changes(
     netdev: &Netdev,
 ) -> Vec<Setting> {
     let mut changes = Vec::new();
-    let (old, new) = (before.interface_address(), after.interface_address());
-    if old != new {
+    let new = after.interface_address();
+    if before.interface_address() != new {
         changes.push(Setting::AddAddress(new, None));
     }
     let gone: Vec<Route> = gone(had, has)
@@ -97,9 +97,7 @@ pub fn changes(
     let added = has.iter().filter(|route| !had.contains(route));
     changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
     changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
-    if old != new && !stay.old_prefix {
-        changes.push(Setting::RemoveAddress(old));
-    }
+    changes.extend(stay.past.iter().copied().map(Setting::RemoveAddress));
     if before.mtu != after.mtu {
         changes.extend(mtu(after, wish, netdev));
     }
@@ -141,7 +139,11 @@ pub fn not_applied(before: &Lease, after: &Lease, stay: &Stay, wish: &Dhcp4Wish)
     let kept = stay.routes.iter().filter(|route| had.contains(route));
     words.extend(kept.map(|route| format!("no route {route}")));
     let old = before.interface_address();
-    words.extend(stay.old_prefix.then(|| format!("no address {old}")));
+    words.extend(
+        stay.addresses
+            .contains(&old)
+            .then(|| format!("no address {old}")),
+    );
     words.extend(stay.unset.map(|new| format!("address {new}")));
     (!words.is_empty()).then(|| words.join(", "))
 }
@@ -171,10 +173,11 @@ mod tests {
         let (had, has) = (routes(&[], &before), routes(&[], &after));
         let (old, new) = (before.interface_address(), after.interface_address());
         let stay = match wish.keep {
-            true => Stay::of(&had, &has, old, new, servers, &had),
+            true => Stay::of(&had, &has, &[old], new, servers, &had, old.prefix),
             false => Stay::default(),
         };
-        let changes = changes(&before, &had, &after, &has, &stay, wish, &Netdev::default());
+        let none = Netdev::default();
+        let changes = changes(&before, &had, &after, &has, &stay, wish, &none);
         let mut lines: Vec<String> = changes.iter().map(words).collect();
         lines.extend(not_applied(&before, &after, &stay, wish));
         lines
@@ -416,7 +419,7 @@ mod tests {
                 let after = lease(&format!(r#","classless_routes":[{}]"#, many.join(",")));
                 let has = routes(&[], &after);
                 let (own, first) = (after.interface_address(), routes(&[], &first));
-                let stay = Stay::of(&had, &has, own, own, &servers, &first);
+                let stay = Stay::of(&had, &has, &[own], own, &servers, &first, 24);
                 assert_eq!(stay.routes, first);
                 let changes = changes(
                     &before,
@@ -442,12 +445,16 @@ mod tests {
     fn another_prefix_is_set_before_the_old_one_goes() {
         let mut wide = lease("");
         wide.prefix = 16;
+        let stay = Stay {
+            past: vec![lease("").interface_address()],
+            ..Stay::default()
+        };
         let changes = changes(
             &lease(""),
             &[],
             &wide,
             &[],
-            &Stay::default(),
+            &stay,
             &Dhcp4Wish::default(),
             &Netdev::default(),
         );
@@ -469,8 +476,9 @@ mod tests {
         let renew = |narrow: &Lease, servers: Servers| {
             let (old, new) = (wide.interface_address(), narrow.interface_address());
             let has = routes(&[], narrow);
-            let stay = Stay::of(&[], &has, old, new, &servers, &[]);
-            let changes = changes(&wide, &[], narrow, &has, &stay, &root, &Netdev::default());
+            let stay = Stay::of(&[], &has, &[old], new, &servers, &[], 16);
+            let none = Netdev::default();
+            let changes = changes(&wide, &[], narrow, &has, &stay, &root, &none);
             let mut lines: Vec<String> = changes.iter().map(words).collect();
             lines.extend(not_applied(&wide, narrow, &stay, &root));
             lines
@@ -490,6 +498,32 @@ mod tests {
                 "address 10.0.0.5/16 removed",
             ]
         );
+    }
+
+    #[test]
+    fn a_prefix_that_stayed_goes_when_it_is_not_needed_any_longer() {
+        let address = |text: &str| text.parse::<Address>().unwrap();
+        let [wide, middle, narrow] = ["10.0.0.5/8", "10.0.0.5/16", "10.0.0.5/24"].map(address);
+        let default = [Route::default_through("10.0.0.1".parse().unwrap())];
+        let root = Some(vec!["10.0.7.1".parse().unwrap()]);
+        let old = [middle, narrow];
+        for (old, new, has, servers, stays, goes) in [
+            (&old[..1], narrow, &[][..], &root, &old[..1], &[][..]),
+            (&old[..1], narrow, &[], &None, &old[..1], &[]),
+            (&old, narrow, &[], &root, &old[..1], &[]),
+            (&old, narrow, &[], &None, &old[..1], &[]),
+            // The lease has the network again, or a route leads to the server.
+            (&old, middle, &[], &root, &[], &old[1..]),
+            (&old, middle, &[], &None, &[], &old[1..]),
+            (&old, narrow, &default, &root, &[], &old[..1]),
+            // If the servers are not known, only the network of the initramfs stays.
+            (&[wide], narrow, &[], &None, &[], &[wide]),
+        ] {
+            let stay = Stay::of(&[], has, old, new, servers, &[], middle.prefix);
+            let what = format!("{old:?}, {new}, {servers:?}");
+            assert_eq!(stay.addresses, stays, "{what}");
+            assert_eq!(stay.past, goes, "{what}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::{self, Entry};
 use crate::hardware::unhex;
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::system::root::Root;
 
 pub(super) struct Four {
@@ -38,6 +38,10 @@ pub(super) struct Four {
     old_routes: Vec<Route>,
     /// Routes that existed when this program started.
     first_routes: Vec<Route>,
+    /// The address of the lease with prefixes of earlier leases that stay.
+    old_addresses: Vec<Address>,
+    /// The prefix that the address had when this program started.
+    first_prefix: u8,
 }
 
 impl Four {
@@ -57,6 +61,10 @@ impl Four {
                 |lease: &Lease| may_carry(lease.interface_address(), &first_routes, servers);
             lease.as_ref().is_none_or(reaches)
         };
+        let own = lease.as_ref().map(Lease::interface_address);
+        let mut old_addresses = entry.addresses.clone();
+        old_addresses.retain(|old| own.is_some_and(|own| own.address == old.address));
+        let first = own.iter().chain(&old_addresses).map(|own| own.prefix).min();
         Four {
             before: progress.clone(),
             keep: must_stay(progress.wish.keep, servers, mounted, carries),
@@ -64,6 +72,8 @@ impl Four {
             lease,
             old_routes: entry.routes.clone(),
             first_routes,
+            old_addresses,
+            first_prefix: first.unwrap_or_default(),
         }
     }
 
@@ -113,8 +123,9 @@ impl Client for Four {
         lease.map_or_else(Vec::new, |lease| self.routes_of(lease))
     }
 
-    fn retain(&mut self, routes: Vec<Route>) {
+    fn retain(&mut self, routes: Vec<Route>, addresses: Vec<Address>) {
         self.old_routes.extend(routes);
+        self.old_addresses.extend(addresses);
     }
 
     fn requested(&self) -> &[Route] {
@@ -124,6 +135,7 @@ impl Client for Four {
     fn forget(&mut self) {
         self.lease = None;
         self.old_routes.clear();
+        self.old_addresses.clear();
     }
 
     fn accept(&mut self, netdev: &Netdev, servers: &Servers, refused: &[Route]) -> Accepted {
@@ -134,6 +146,8 @@ impl Client for Four {
         let before = self.lease.take();
         let Some(before) = before.filter(|before| before.address == lease.address) else {
             self.first_routes = routes(&self.before.routes, &lease);
+            self.first_prefix = lease.prefix;
+            self.old_addresses.clear();
             let settings = mtu(&lease, &self.before.wish, netdev);
             self.lease = Some(lease);
             return Accepted::Other(settings.into_iter().collect());
@@ -141,25 +155,39 @@ impl Client for Four {
         let wish = &self.before.wish;
         let had = without_refused(self.routes_of(&before), refused, &self.old_routes);
         let has = routes(&self.before.routes, &lease);
-        let stay = if self.keep {
-            let (old, asked) = (before.interface_address(), lease.interface_address());
-            let unset = cuts_off(old, asked, &had, servers).then_some(asked);
+        let mut old = std::mem::take(&mut self.old_addresses);
+        old.push(before.interface_address());
+        let mut stay = if self.keep {
+            let asked = lease.interface_address();
+            let unset = cuts_off(before.interface_address(), asked, &had, servers).then_some(asked);
             if unset.is_some() {
                 lease.prefix = before.prefix;
             }
             let new = lease.interface_address();
             let usable = usable(&had, &has, refused, netdev);
-            let stay = Stay::of(&had, &usable, old, new, servers, &self.first_routes);
+            let (first, first_prefix) = (&self.first_routes, self.first_prefix);
+            let stay = Stay::of(&had, &usable, &old, new, servers, first, first_prefix);
             Stay { unset, ..stay }
         } else {
             Stay::default()
         };
+        let new = lease.interface_address();
+        if !self.keep {
+            old.retain(|old| *old != new);
+            stay.past = old;
+        }
+        // The kernel has refused this prefix so far: one of the others holds the address.
+        let is_set = netdev.state_of(&new).is_some() || before.interface_address() != new;
+        if !is_set {
+            stay.addresses.append(&mut stay.past);
+        }
         self.lease = Some(lease.clone());
         let renewal = Renewal {
             changes: changes(&before, &had, &lease, &has, &stay, wish, netdev),
             not_applied: not_applied(&before, &lease, &stay, wish),
         };
         self.old_routes = stay.routes;
+        self.old_addresses = stay.addresses;
         Accepted::Renewed(renewal)
     }
 
@@ -195,6 +223,7 @@ impl Client for Four {
     fn start(&mut self) {
         let lease = self.lease.take();
         self.old_routes.clear();
+        self.old_addresses.clear();
         if let Some(session) = &mut self.session {
             session.start(lease.map(|lease| lease.address));
         }
@@ -249,12 +278,21 @@ impl Client for Four {
         session.outcomes().into_iter().map(event).collect()
     }
 
-    fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
+    fn note(
+        &self,
+        place: &Place,
+        before: u32,
+        kept: &mut handover::Kept,
+    ) -> (Vec<Route>, Vec<Address>) {
         let progress = self.progress(place);
         match kept.dhcp.iter_mut().find(|one| one.index == before) {
             Some(present) => *present = progress,
             None => kept.dhcp.push(progress),
         }
-        self.old_routes.clone()
+        (self.old_routes.clone(), self.old_addresses.clone())
+    }
+
+    fn first_prefix(&self) -> u8 {
+        self.first_prefix
     }
 }

@@ -70,8 +70,12 @@ pub(super) trait Client {
     fn routes(&self) -> Vec<Route>;
     /// The routes of the interface that the command line requests.
     fn requested(&self) -> &[Route];
-    /// These routes of earlier leases stay too.
-    fn retain(&mut self, _: Vec<Route>) {}
+    /// These routes of earlier leases stay too, and the address of the lease with these prefixes.
+    fn retain(&mut self, _: Vec<Route>, _: Vec<Address>) {}
+    /// The prefix of the address when this program started.
+    fn first_prefix(&self) -> u8 {
+        0
+    }
     /// Forgets the lease: the lease ended.
     fn forget(&mut self);
     /// Takes over the lease of the session. The kernel refused the routes `refused`.
@@ -105,8 +109,13 @@ pub(super) trait Client {
     fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event>;
 
     /// Writes the progress to `kept`, replacing the entry with the index `before`. Returns the
-    /// routes of earlier leases that stay.
-    fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route>;
+    /// routes of earlier leases that stay, and the address with earlier prefixes that stay.
+    fn note(
+        &self,
+        place: &Place,
+        before: u32,
+        kept: &mut handover::Kept,
+    ) -> (Vec<Route>, Vec<Address>);
 }
 
 pub(super) struct Held {
@@ -152,8 +161,10 @@ impl Held {
 
     /// Writes the current progress to `kept`; `is_ours`: the next start must keep this lease too.
     pub(super) fn note(&mut self, kept: &mut handover::Kept, is_ours: bool) {
+        let (routes, addresses) = self.client.note(&self.place, self.noted_as, kept);
         let entry = Entry {
-            routes: self.client.note(&self.place, self.noted_as, kept),
+            routes,
+            addresses,
             is_v6: self.client.is_v6(),
             index: self.place.index,
             identity: self.place.identity.clone(),
@@ -517,7 +528,8 @@ impl Held {
         };
         let mut routes = self.client.routes();
         routes.retain(|route| !self.refused.contains(route) && is_set(route, changes, netdev));
-        old_prefix_stays(old, own, look.servers, &routes)
+        let first_prefix = self.client.first_prefix();
+        old_prefix_stays(old, own, look.servers, &routes, first_prefix)
     }
 
     /// Applies changes. Only the first few are logged one by one: a server can make a hundred
@@ -531,6 +543,7 @@ impl Held {
     ) {
         let (index, name) = (self.place.index, &netdev.ifname);
         let mut stay = None;
+        let mut addresses = Vec::new();
         for (done_before, change) in changes.iter().enumerate() {
             // New routes come before old ones go.
             if let Setting::RemoveRoute(old) = change
@@ -544,6 +557,7 @@ impl Held {
                 && self.is_needed(*old, changes, netdev, look)
             {
                 log::warn!("{name}: address {old} stays: the root file system depends on it");
+                addresses.push(*old);
                 continue;
             }
             let words = words(change);
@@ -563,7 +577,7 @@ impl Held {
                         Setting::AddAddress(..) => {
                             let mut stay = removed_routes(changes);
                             stay.retain(|route| netdev.has_route(route));
-                            self.client.retain(stay);
+                            self.client.retain(stay, removed_addresses(changes));
                             return;
                         }
                         Setting::AddRoute(route, _) => self.refuse(*route),
@@ -572,7 +586,7 @@ impl Held {
                 }
             }
         }
-        self.client.retain(stay.unwrap_or_default());
+        self.client.retain(stay.unwrap_or_default(), addresses);
         if changes.len() > SHOWN {
             let more = changes.len().saturating_sub(SHOWN);
             log::log!(level, "{name}: {more} more changes, as the server requests");
@@ -584,6 +598,15 @@ impl Held {
 fn is_set(route: &Route, changes: &[Setting], netdev: &Netdev) -> bool {
     let is_it = |change: &Setting| matches!(change, Setting::AddRoute(new, _) if new == route);
     netdev.has_route(route) || changes.iter().any(is_it)
+}
+
+/// The addresses that these changes remove.
+fn removed_addresses(changes: &[Setting]) -> Vec<Address> {
+    let removed = changes.iter().filter_map(|change| match change {
+        Setting::RemoveAddress(address) => Some(*address),
+        _ => None,
+    });
+    removed.collect()
 }
 
 /// The routes that these changes remove.

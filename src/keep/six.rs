@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover;
 use crate::hardware::unhex;
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::system::root::Root;
 
 pub(super) struct Six {
@@ -195,12 +195,17 @@ impl Client for Six {
         session.outcomes().into_iter().map(event).collect()
     }
 
-    fn note(&self, place: &Place, before: u32, kept: &mut handover::Kept) -> Vec<Route> {
+    fn note(
+        &self,
+        place: &Place,
+        before: u32,
+        kept: &mut handover::Kept,
+    ) -> (Vec<Route>, Vec<Address>) {
         let progress = self.progress(place);
         match kept.dhcp6.iter_mut().find(|one| one.index == before) {
             Some(present) => *present = progress,
             None => kept.dhcp6.push(progress),
         }
-        Vec::new()
+        (Vec::new(), Vec::new())
     }
 }

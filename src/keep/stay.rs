@@ -43,28 +43,35 @@ pub fn needed(all: &[Route], own: Address, servers: &Servers) -> Vec<Route> {
 pub struct Stay {
     /// Routes that the new lease does not have.
     pub routes: Vec<Route>,
-    /// The address with the old prefix, beside the one with the new prefix.
-    pub old_prefix: bool,
+    /// The address with old prefixes, beside the one with the new prefix.
+    pub addresses: Vec<Address>,
+    /// The address with old prefixes that do not stay.
+    pub past: Vec<Address>,
     /// The address with the new prefix, which is not set: see [`cuts_off`].
     pub unset: Option<Address>,
 }
 
 impl Stay {
-    /// What stays if the address `old` is renewed as `new`, with the routes `has` instead of `had`.
-    /// For `first` see [`kept`].
+    /// What stays if an address is renewed as `new` that was on the interface as `old`, with the routes
+    /// `has` instead of `had`. For `first` and `first_prefix` see [`kept`] and [`old_prefix_stays`].
     pub fn of(
         had: &[Route],
         has: &[Route],
-        old: Address,
+        old: &[Address],
         new: Address,
         servers: &Servers,
         first: &[Route],
+        first_prefix: u8,
     ) -> Stay {
         let routes = kept(had, has, new, servers, first);
-        let old_prefix = old_prefix_stays(old, new, servers, &[has, &routes].concat());
+        let all = [has, &routes].concat();
+        let stays = |old: &Address| old_prefix_stays(*old, new, servers, &all, first_prefix);
+        let old = old.iter().copied().filter(|old| *old != new);
+        let (addresses, past) = old.partition(stays);
         Stay {
             routes,
-            old_prefix,
+            addresses,
+            past,
             unset: None,
         }
     }
@@ -88,10 +95,17 @@ pub fn cuts_off(old: Address, new: Address, had: &[Route], servers: &Servers) ->
 }
 
 /// Whether a server of the root file system is on the network of `old`, and nothing in `has` leads to
-/// the server from `new`. If the servers are not known, the larger network stays.
-pub fn old_prefix_stays(old: Address, new: Address, servers: &Servers, has: &[Route]) -> bool {
+/// the server from `new`. If the servers are not known, a larger network stays that the initramfs
+/// handed over, with `first_prefix`.
+pub fn old_prefix_stays(
+    old: Address,
+    new: Address,
+    servers: &Servers,
+    has: &[Route],
+    first_prefix: u8,
+) -> bool {
     let Some(servers) = servers else {
-        return old.prefix < new.prefix;
+        return old.prefix < new.prefix && old.prefix == first_prefix;
     };
     let is_lost = |server: &IpAddr| {
         let mut has = has.iter();

@@ -206,6 +206,35 @@ fn a_larger_network_does_not_take_the_root_from_its_router() {
 }
 
 #[test]
+fn a_prefix_that_stayed_for_the_root_goes_when_a_router_leads_there() {
+    with_network("ibboot lease and a smaller network", &["dnsmasq"], || {
+        let server = |mask: &str, router: &str| {
+            let mask = format!("--dhcp-option=option:netmask,{mask}");
+            let router = format!("--dhcp-option=option:router{router}");
+            let range = "--dhcp-range=10.9.0.10,10.9.0.10,255.255.255.0,2m";
+            dnsmasq(&[range, "--dhcp-option=option:T1,5", &mask, &router])
+        };
+        let first = server("255.255.0.0", "");
+        let progress = booted(true);
+        drop(first);
+        written(&progress);
+        root_is_on("10.9.7.1");
+        let second = server("255.255.255.0", "");
+        let mut program = lease();
+        program.reports("applied after boot: no address 10.9.0.10/16");
+        assert!(addresses().contains(" 10.9.0.10/16 ") && addresses().contains(" 10.9.0.10/24 "));
+        until("the prefix in leases.json", || {
+            fs::read_to_string(LEASES).is_ok_and(|text| text.contains("\"addresses\""))
+        });
+        drop((program, second));
+        let _third = server("255.255.255.0", ",10.9.0.1");
+        let mut program = lease();
+        program.reports("address 10.9.0.10/16 removed, as the server requests");
+        assert!(!addresses().contains(" 10.9.0.10/16 ") && addresses().contains(" 10.9.0.10/24 "));
+    });
+}
+
+#[test]
 fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
     for keep in [true, false] {
         with_network("ibboot lease and a reset", &["dhcpd"], move || {
