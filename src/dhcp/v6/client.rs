@@ -251,12 +251,13 @@ impl Client {
         }
     }
 
-    /// Renews the held lease before its time, to check whether the lease is valid on this link.
+    /// Asks all servers before the time of the held lease whether the lease is valid on this link (RFC
+    /// 8415 18.2.12): the link may have other servers now.
     pub fn verify(&mut self, now: u64) -> Vec<Action> {
         if self.state != State::Bound {
             return Vec::new();
         }
-        self.enter(now, State::Renewing)
+        self.enter(now, State::Rebinding)
     }
 
     /// The answer to a REQUEST is missing.

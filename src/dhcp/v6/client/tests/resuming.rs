@@ -42,13 +42,19 @@ fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
 }
 
 #[test]
-fn a_lease_on_a_link_that_came_back_is_renewed_at_once() {
-    let mut talk = Talk::bound(false, 1000);
-    let actions = talk.client.verify(talk.now);
-    talk.note(actions);
-    assert_eq!(talk.last().0, Kind::Renew);
-    talk.grant(GOOD, MINE, 1000);
-    assert_eq!(talk.state(), State::Bound);
+fn all_servers_of_a_link_that_came_back_are_asked_about_the_lease() {
+    for seconds in [1000, u32::MAX] {
+        let mut talk = Talk::bound(false, seconds);
+        let actions = talk.client.verify(talk.now);
+        talk.note(actions);
+        assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
+        talk.wake();
+        assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
+        talk.grant(EVIL, MINE, seconds);
+        assert_eq!(talk.state(), State::Bound);
+        let server = talk.client.lease().map(|lease| lease.server);
+        assert_eq!(server, Some(link(EVIL)));
+    }
 }
 
 #[test]
