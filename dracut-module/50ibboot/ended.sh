@@ -11,8 +11,8 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended
     mv /run/ibboot/result.ended /run/ibboot/result
     # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.
-    { [ -e /dev/kmsg ] && echo "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
-        || echo "<3>ibboot: $ibboot_reason" > /proc/self/fd/0
+    { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
+        || printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0
     unset ibboot_onfail ibboot_reason
 elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/requested ]; then
     # Nothing is requested yet: if a hook still requests something, zz-ibboot-complete.sh starts `ibboot up`

@@ -55,7 +55,7 @@ case $ibboot_verdict in
         ;;
     "failed reboot")
         # Level err: the console of a quiet boot must show this line.
-        echo "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg
+        printf '%s\n' "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg
         sleep 10
         { [ -n "$DRACUT_SYSTEMD" ] && systemctl --no-block --force reboot; } \
             || reboot -f -f || echo b > /proc/sysrq-trigger

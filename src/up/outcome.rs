@@ -196,7 +196,7 @@ impl Files {
         now.marks = journal.length();
         self.announced = Some(now);
         if first {
-            let text = result(outcome, words(reason, &report.complaints));
+            let text = result(outcome, &words(reason, &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
             contract::call_queue(source.root);
             announce(outcome, untold, source, journal);
@@ -233,9 +233,24 @@ fn announce(outcome: Outcome, untold: Option<String>, source: &Source<'_>, journ
 }
 
 /// The lines of the result: the outcome, and the reason where there is one.
-fn result(outcome: Outcome, words: String) -> String {
-    let text = [outcome.word(), &words].join("\n");
+fn result(outcome: Outcome, words: &str) -> String {
+    let text = [outcome.word(), &literal(words)].join("\n");
     text.trim_end().to_owned() + "\n"
+}
+
+/// The same words for `echo`: dracut prints the result with the `echo` of its shell, and dash reads
+/// `\033` as an escape sequence, but not `\xNN`.
+fn literal(words: &str) -> String {
+    let mut all = words.chars().peekable();
+    let mut text = String::with_capacity(words.len());
+    while let Some(character) = all.next() {
+        if character == '\\' && all.peek() != Some(&'x') {
+            text.push_str("\\x5c");
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }
 
 fn state(
@@ -349,7 +364,7 @@ fn links(report: &Report, facts: &Facts, marks: &[Mark]) -> Vec<Link> {
 
 /// A run that ended by `error` leaves its reason for the hooks.
 pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
-    let text = format!("{}\n{error}\n", Outcome::from(onfail).word());
+    let text = result(Outcome::from(onfail), &error.to_string());
     log::error!(
         "{error} (at {} s)",
         crate::system::clock::seconds(boottime_ns())
@@ -454,7 +469,7 @@ mod tests {
         let complaints = ["rd.ib.mode: no such mode".to_owned(), "another".to_owned()];
         let of = |reason: Option<&str>, complaints: &[String]| {
             let words = words(reason.map(str::to_owned), complaints);
-            result(Outcome::Continue, words)
+            result(Outcome::Continue, &words)
         };
         assert_eq!(of(None, &[]), "failed continue\n");
         assert_eq!(
@@ -470,7 +485,12 @@ mod tests {
             of(Some(same), &complaints),
             format!("failed continue\n{same}\n")
         );
-        assert_eq!(result(Outcome::Verified, words(None, &[])), "verified\n");
+        assert_eq!(result(Outcome::Verified, &words(None, &[])), "verified\n");
+        // The words of a DHCP server.
+        assert_eq!(
+            of(Some(r"refuses: \033[2J \\x41 \x1b \"), &[]),
+            "failed continue\nrefuses: \\x5c033[2J \\x5c\\x41 \\x1b \\x5c\n"
+        );
     }
 
     #[test]

@@ -137,6 +137,23 @@ fn a_reboot_tries_the_next_command_if_one_is_missing() {
 }
 
 #[test]
+fn no_shell_interprets_the_words_of_a_server() {
+    let script = r"mkdir /run/ibboot; echo rd.ib=1 > /run/ibboot/requested
+        printf '%s\n' 'failed reboot' 'refuses: \033[2J\n' > /run/ibboot/result
+        reboot() { :; }; DRACUT_SYSTEMD=''; source_hook job; cat /dev/kmsg; rm /run/ibboot/result
+        : > /dev/kmsg; IBBOOT_ENDED='\033[2J' source_hook ended; cat /dev/kmsg";
+    for shell in SHELLS {
+        let test = format!("escape sequences, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let expected = r"<3>ibboot: rebooting in 10 s: refuses: \033[2J\n
+<3>ibboot: ibboot up: no verdict: \033[2J
+";
+            assert_eq!(found, expected, "{test}");
+        }
+    }
+}
+
+#[test]
 fn up_that_cannot_start_leaves_its_reason() {
     let reason = "/proc/sys/kernel/osrelease: cannot be read: No such file or directory";
     plays(
