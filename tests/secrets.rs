@@ -27,6 +27,13 @@ const CMDLINE: &str = "root=LABEL=r rd.neednet=1 rd.driver.post=mlx5_ib,ib_ipoib
     rd.ib.token=S3CR3T19 rd.ib.iscsi:user:S3CR3T20@10.0.0.2 \"rd.ib.key=S3CR3T21 S3CR3T22\" \
     rd.ib.mode=\"connected rd.iscsi.password=S3CR3T23 root=iscsi:user:S3CR3T24@10.0.0.2";
 const LIVE: &str = "ip=ib0:dhcp root=live:https://S3CR3T30:x@10.0.0.2/r.img?key=S3CR3T31";
+/// A forgotten quote, which a later one closes, and a forgotten comma.
+const TORN: [&str; 4] = [
+    "rd.ib.timeout=\"60 rd.iscsi.password=S3CR3T dyndbg=\"file x +p\"",
+    "rd.ib=1 ip=ib0:dhcp\" netroot=iscsi:u:S3CR3T@10.0.0.1::::iqn.x:y dyndbg=\"file x +p\"",
+    "rd.ib=1 rd.ib.timeout=\"60 rd.iscsi.password=\"S3CR3T S3CR3T\"",
+    "rd.ib=1 ip=ib0:dhcp rd.nvmf.discover=rdma,10.0.0.1,4420,S3CR3T",
+];
 const OF_DHCP: &str = "ip=ib0:dhcp root=dhcp netroot=dhcp rd.ib.xxx=S3CR3T32";
 
 fn manifest(path: &str) -> PathBuf {
@@ -217,6 +224,27 @@ fn no_command_shows_a_secret() {
             "{plan}"
         );
         saved(tree);
+    }
+}
+
+#[test]
+fn no_command_shows_a_secret_behind_a_forgotten_quote() {
+    for cmdline in TORN {
+        let folder = machine(cmdline);
+        shows_none(folder.path());
+        saved(folder.path());
+    }
+    let folder = machine("");
+    let line = "rd.ib=1 ip=ib0:dhcp rd.iscsi.password=S3CR3T rd.ib.mode=\"connected\" root=iscsi:u:S3CR3T@h \
+                rd.ib.timeout=60 rd.ib.token=S3CR3T rd.ib.rate=200 dyndbg=\"file x +p\"";
+    for at in 0..line.len() {
+        let mut line = line.to_owned();
+        line.insert(at, '"');
+        let run = run(folder.path(), &["-v", "plan", "--cmdline", &line]);
+        for output in [run.stdout, run.stderr] {
+            let output = String::from_utf8(output).unwrap();
+            assert!(!output.contains(SECRET), "{line}: {output}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use core::fmt::Write;
 
 use crate::plain::is_plain;
-use crate::redact::Shown;
+use crate::redact::{HIDDEN, Shown};
 use crate::token::Token;
 
 /// Any bytes, displayed on one line: [`is_plain`] characters unchanged, other characters and
@@ -165,8 +165,19 @@ pub struct Complaint<'a> {
 }
 
 impl<'a> Complaint<'a> {
-    /// `problem` of the argument `token`.
-    pub const fn new(token: &Token<'a>, problem: Problem<'a>) -> Self {
+    /// `problem` of the argument `token`. A part of the argument that is not shown may be a secret.
+    pub fn new(token: &Token<'a>, mut problem: Problem<'a>) -> Self {
+        match &mut problem {
+            Problem::NotOneOf { text, .. }
+            | Problem::NotNumber { text, .. }
+            | Problem::Malformed { text, .. }
+            | Problem::CountsAsTrue { text }
+                if !token.text().has(text) =>
+            {
+                *text = HIDDEN;
+            }
+            _ => {}
+        }
         Self {
             source: token.source,
             column: token.column,

@@ -36,20 +36,26 @@ impl<'a> Shown<'a> {
             end,
             has_swallowed,
         } = parts(self.0);
+        let is_open = has_open_quote(self.0);
+        let quote = |is_one: bool| -> &[u8] { if is_one { b"\"" } else { b"" } };
+        if matches!(kind(front), Kind::Unread) && key(front).contains(&b'"') {
+            // The rest of a quoted value behind a forgotten quote.
+            let all = quote(is_open);
+            return [HIDDEN_BYTES, all, b"", b"", b"", b"", b"", b"", b""];
+        }
         // A name never has these characters: they belong to a value in the place of a name.
         let [a, b, c, d] = place(front);
         let [e, f, g, h] = match kind(front) {
             _ if value.is_empty() => NOTHING,
-            Kind::Plain if has_swallowed => first_word(value),
-            _ if has_swallowed => ALL_HIDDEN,
+            Kind::Plain if has_swallowed && !may_have_spaces(front, value) => first_word(value),
             Kind::Plain => whole(value),
+            _ if has_swallowed => ALL_HIDDEN,
             Kind::Place => place(value),
             Kind::Discovery => discovery(value),
             Kind::Setting if value.starts_with(b"iface.") => whole(value),
             Kind::Setting | Kind::Unread => ALL_HIDDEN,
         };
         let shown = [a, b, c, d, e, f, g, h, end];
-        let is_open = has_open_quote(self.0);
         if shown.iter().filter(|piece| has_open_quote(piece)).count() % 2 == usize::from(is_open) {
             return shown;
         }
@@ -57,12 +63,17 @@ impl<'a> Shown<'a> {
         let name = front.strip_prefix(b"\"").unwrap_or(front);
         let name = name.strip_suffix(b"\"").unwrap_or(name);
         let [a, b, c, d] = place(name);
-        let quote: &[u8] = if has_open_quote(name) == is_open {
-            b""
-        } else {
-            b"\""
-        };
+        let quote = quote(has_open_quote(name) != is_open);
         [a, b, c, d, quote, HIDDEN_BYTES, b"", b"", b""]
+    }
+}
+
+impl Shown<'_> {
+    /// Whether this part of the argument is shown.
+    pub(crate) fn has(self, part: &str) -> bool {
+        let part = part.as_bytes();
+        let has = |piece: &&[u8]| piece.windows(part.len()).any(|shown| shown == part);
+        part.is_empty() || self.pieces().iter().any(has)
     }
 }
 
@@ -90,7 +101,8 @@ struct Parts<'a> {
     value: &'a [u8],
     /// The closing quote.
     end: &'a [u8],
-    /// An open quote includes text behind the argument.
+    /// The argument has white space: if a quote is missing before it, the text behind the white space
+    /// is another argument, whether or not a later quote ends this one.
     has_swallowed: bool,
 }
 
@@ -116,8 +128,22 @@ fn parts(raw: &[u8]) -> Parts<'_> {
         front,
         value,
         end,
-        has_swallowed: in_name.is_some() || (has_open_quote(raw) && space.is_some()),
+        has_swallowed: space.is_some(),
     }
+}
+
+/// The name in the front of an argument.
+fn key(front: &[u8]) -> &[u8] {
+    let inner = front.strip_prefix(b"\"");
+    let inner = inner.map(|inner| inner.strip_suffix(b"\"").unwrap_or(inner));
+    let mut parts = inner.unwrap_or(front).split(|&byte| byte == b'=');
+    parts.next().unwrap_or_default()
+}
+
+/// Whether a value of several words is the vendor class alone, and no other argument.
+fn may_have_spaces(front: &[u8], value: &[u8]) -> bool {
+    let is_of_another = |byte: &u8| matches!(byte, b'=' | b'"');
+    key(front) == b"rd.net.dhcp.vendor-class" && !value.iter().any(is_of_another)
 }
 
 /// The kind of an argument's value.
@@ -135,16 +161,14 @@ enum Kind {
 }
 
 fn kind(front: &[u8]) -> Kind {
-    let key = front.strip_prefix(b"\"").unwrap_or(front);
-    let key = key.split(|&byte| byte == b'=').next().unwrap_or_default();
-    match key {
+    match key(front) {
         b"root" | b"netroot" | b"nfsroot" => Kind::Place,
         b"rd.nvmf.discover" => Kind::Discovery,
         b"rd.iscsi.param" => Kind::Setting,
         // modprobe(8) and ibboot read this argument.
         b"modprobe.blacklist" => Kind::Plain,
-        _ if FETCHED.contains(&key) => Kind::Place,
-        _ if parameter_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
+        key if FETCHED.contains(&key) => Kind::Place,
+        key if parameter_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
         _ => Kind::Unread,
     }
 }
@@ -157,11 +181,19 @@ fn first_word(value: &[u8]) -> Pieces<'_, 4> {
     [word, HIDDEN_BYTES, b"", b""]
 }
 
-/// `TRANSPORT,ADDRESS,HOST-ADDRESS,SERVICE`; a field behind these may be a key (DHHC-1:...).
+/// `TRANSPORT,ADDRESS,HOST-ADDRESS,SERVICE`; a field behind these may be a key (DHHC-1:...), and so may
+/// a SERVICE that is not a number.
 fn discovery(value: &[u8]) -> Pieces<'_, 4> {
+    let mut fields = value.split(|&byte| byte == b',');
+    let service = fields.nth(3).unwrap_or_default();
+    let known = if service.iter().all(u8::is_ascii_digit) {
+        3
+    } else {
+        2
+    };
     let commas = value.iter().enumerate().filter(|(_, byte)| **byte == b',');
-    let fourth = commas.map(|(at, _)| at.saturating_add(1)).nth(3);
-    match fourth.and_then(|end| value.split_at_checked(end)) {
+    let end = commas.map(|(at, _)| at.saturating_add(1)).nth(known);
+    match end.and_then(|end| value.split_at_checked(end)) {
         Some((fields, [_, ..])) => [fields, HIDDEN_BYTES, b"", b""],
         _ => whole(value),
     }
@@ -296,10 +328,7 @@ mod tests {
     fn an_argument_is_shown_without_its_secrets() {
         for (raw, expected) in [
             ("netroot=iscsi:u:SECRET@h::::t", "netroot=iscsi:****@h::::t"),
-            (
-                "\"root=live:http://u:SECRET@h/ x\"",
-                "\"root=live:http://****@h/ x\"",
-            ),
+            ("\"root=live:http://u:SECRET@h/ x\"", "\"root=****\""),
             (
                 "root=\"live:http://h/?t=SECRET\"",
                 "root=\"live:http://h/?****\"",
@@ -322,6 +351,18 @@ mod tests {
                 "rd.nvmf.discover=tcp,10.0.0.2,,4420,DHHC-1:00:SECRET:",
                 "rd.nvmf.discover=tcp,10.0.0.2,,4420,****",
             ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,4420,DHHC-1:00:SECRET:",
+                "rd.nvmf.discover=rdma,10.0.0.2,4420,****",
+            ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,4420,SECRET,SECRET",
+                "rd.nvmf.discover=rdma,10.0.0.2,4420,****",
+            ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,,",
+                "rd.nvmf.discover=rdma,10.0.0.2,,",
+            ),
             ("rd.ib.token=SECRET", "rd.ib.token=****"),
             ("rd.ib.token=\"SECRET SECRET\"", "rd.ib.token=\"****\""),
             ("rd.ib.iscsi:u:SECRET@h", "rd.ib.iscsi:****@h"),
@@ -343,8 +384,33 @@ mod tests {
             ("rd.ib.mode=\"connected", "rd.ib.mode=\"connected"),
             ("root=\"live:http://u:SEC RET@h", "root=\"****"),
             ("other=\"SECRET rd.ib.mode=connected", "other=\"****"),
-            ("words\" rd.iscsi.password=SECRET", "words\" ****"),
-            ("words\" SECRET", "words\" ****"),
+            ("words\" rd.iscsi.password=SECRET", "****\""),
+            ("words\" SECRET", "****\""),
+            ("SECRET\"", "****\""),
+            ("SECRET\"x\"=1", "****"),
+            ("\"quiet\"", "\"quiet\""),
+            // A later quote closes a forgotten one.
+            (
+                "rd.ib.timeout=\"60 rd.iscsi.password=SECRET dyndbg=\"file",
+                "rd.ib.timeout=****",
+            ),
+            (
+                "ip=ib0:dhcp\" netroot=iscsi:u:SECRET@h dyndbg=\"file",
+                "ip=****",
+            ),
+            (
+                "rd.ib.timeout=\"60 rd.iscsi.password=\"SECRET",
+                "rd.ib.timeout=****",
+            ),
+            ("rd.ib.timeout=\"60 SECRET\"", "rd.ib.timeout=\"60 ****\""),
+            (
+                "rd.net.dhcp.vendor-class=\"a class\"",
+                "rd.net.dhcp.vendor-class=\"a class\"",
+            ),
+            (
+                "rd.net.dhcp.vendor-class=\"a rd.iscsi.password=SECRET\"",
+                "rd.net.dhcp.vendor-class=\"a ****\"",
+            ),
         ] {
             assert_eq!(read(&Shown(raw.as_bytes()).pieces()), expected, "{raw}");
             assert_eq!(Shown(raw.as_bytes()).to_string(), expected, "{raw}");
@@ -394,6 +460,20 @@ mod tests {
             let shown = read(&place(text.as_bytes()));
             // A word before a colon may be the protocol; SECRET is behind every colon here.
             prop_assert!(!shown.contains("SECRET"), "{} as {}", text, shown);
+        }
+
+        /// A quote too many or one forgotten.
+        #[test]
+        fn a_single_quote_in_any_place_shows_no_secret(at in 0_usize..80, shift in 0_usize..4) {
+            let line = "rd.ib=1 ip=ib0:dhcp rd.iscsi.password=SECRET rd.ib.timeout=60 netroot=iscsi:u:SECRET@h::::t \
+                        rd.ib.mode=connected rd.ib.token=\"SECRET SECRET\" dyndbg=\"file x +p\" rd.ib.x=SECRET";
+            let mut line = String::from(line);
+            let start = (at * 4 + shift) % line.len();
+            line.insert(start, '"');
+            for token in Source::new("", line.as_bytes()).tokens() {
+                let shown = token.text().to_string();
+                prop_assert!(!shown.contains("SECRET"), "{}: {}", line, shown);
+            }
         }
 
         #[test]
