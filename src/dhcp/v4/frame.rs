@@ -14,6 +14,8 @@ pub const CLIENT_PORT: u16 = 68;
 pub const HEADERS: usize = IP + UDP;
 const IP: usize = 20;
 const UDP: usize = 8;
+/// Offset of the transaction in a message.
+const XID: usize = 4;
 const PROTOCOL_UDP: u8 = 17;
 /// Mask of the More Fragments flag and the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
@@ -89,6 +91,13 @@ pub fn to_servers(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Option<Vec<u8
     bytes.extend(check.to_be_bytes());
     bytes.extend(payload);
     Some(bytes)
+}
+
+/// The transaction of a DHCP message in a packet, from its place (RFC 2131 2). Nothing is checked.
+pub fn transaction(packet: &[u8]) -> Option<u32> {
+    let header_length = usize::from(packet.first()? & 0xf) * 4;
+    let xid = packet.get(header_length + UDP + XID..)?.first_chunk();
+    xid.map(|xid| u32::from_be_bytes(*xid))
 }
 
 /// Reads a packet for the client's port. `None`: another kind of packet, a fragment, a wrong length
@@ -214,6 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn the_transaction_is_read_from_its_place() {
+        let mut packet = answer(&[2, 1, 6, 0, 0x12, 0x34, 0x56, 0x78]);
+        assert_eq!(transaction(&packet), Some(0x1234_5678));
+        assert_eq!(transaction(&packet[..packet.len() - 1]), None);
+        assert_eq!(transaction(&[]), None);
+        // With IP options.
+        packet[0] = 0x46;
+        packet.splice(20..20, [0; 4]);
+        assert_eq!(transaction(&packet), Some(0x1234_5678));
+    }
+
+    #[test]
     fn fragments_and_short_packets_are_nothing() {
         let packet = answer(b"abcdef");
         for length in 0..packet.len() {
@@ -235,6 +256,7 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first = 0x40 | header;
             }
+            transaction(&bytes);
             if let Some(datagram) = to_client(&bytes, true) {
                 proptest::prop_assert!(datagram.payload.len() + HEADERS <= bytes.len());
             }

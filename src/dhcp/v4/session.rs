@@ -25,6 +25,9 @@ use crate::system::root::Root;
 
 /// Packets handled in one batch: a flood must not keep the program from its other work.
 const BATCH: usize = 64;
+/// ARP packets about an address that are decoded in a second, except while the address is probed: what
+/// they tell is said once in ten seconds.
+const ARPS: u32 = 128;
 /// How long the list of the machine's own hardware addresses is valid, in ns.
 const OWN_FOR: u64 = SECOND;
 
@@ -49,6 +52,7 @@ pub struct Session {
     packets: AsyncFd<PacketSocket>,
     /// Receives ARP packets about the requested or current address.
     arp: Option<(Ipv4Addr, AsyncFd<PacketSocket>)>,
+    arps: Share,
     /// The hardware addresses of this machine, and when they were read, ns since kernel start.
     own: (Vec<Vec<u8>>, u64),
     /// The socket of the last renewal: without a socket the kernel would reject the answer.
@@ -74,6 +78,7 @@ impl Session {
             hardware,
             packets,
             arp: None,
+            arps: Share::default(),
             own: (Vec::new(), 0),
             renewal: None,
             broken: None,
@@ -233,6 +238,9 @@ impl Session {
     }
 
     fn received_arp(&mut self, packet: &Received) {
+        if !self.client.is_probing() && !self.arps.take(boottime_ns()) {
+            return;
+        }
         let actions = match decode::<Arps>(&(), &packet.bytes) {
             None => self.client.deaf_to_arp(boottime_ns()),
             Some(Some(arp)) if !self.is_own(&arp.sender) => self.client.arp(boottime_ns(), &arp),
@@ -253,6 +261,11 @@ impl Session {
     }
 
     fn received(&mut self, packet: &Received) {
+        // The decoder is another process: a flood of answers for others must not reach it.
+        let xid = frame::transaction(&packet.bytes);
+        if xid.is_some_and(|xid| !self.client.is_awaited(xid)) {
+            return;
+        }
         match decode::<Answers>(&packet.unsummed, &packet.bytes) {
             None => self.undecoded = self.undecoded.saturating_add(1),
             Some(Heard::Foreign) => self.malformed = self.malformed.saturating_add(1),
@@ -372,6 +385,27 @@ impl Session {
     }
 }
 
+/// The packets that are decoded in each second.
+#[derive(Debug, Default)]
+struct Share {
+    began_ns: u64,
+    taken: u32,
+}
+
+impl Share {
+    /// Whether another packet, received at `now`, is decoded.
+    fn take(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.began_ns) >= SECOND {
+            *self = Share {
+                began_ns: now,
+                taken: 0,
+            };
+        }
+        self.taken = self.taken.saturating_add(1);
+        self.taken <= ARPS
+    }
+}
+
 async fn received_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
     let Some((_, socket)) = socket else {
         return std::future::pending().await;
@@ -397,5 +431,19 @@ fn destination(to: Destination) -> String {
     match to {
         Destination::Link(_) => String::new(),
         Destination::Server { to, .. } => format!(" to {to}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_has_its_share_of_each_second() {
+        let mut share = Share::default();
+        let mut taken = |from: u64| (from..from + 10_000).filter(|now| share.take(*now)).count();
+        assert_eq!(taken(5 * SECOND), 128);
+        assert_eq!(taken(6 * SECOND - 10_000), 0);
+        assert_eq!(taken(6 * SECOND), 128);
     }
 }

@@ -13,15 +13,20 @@ use crate::error::printable;
 use crate::redact;
 
 impl Client {
+    /// Whether an answer of this transaction is for this client; an answer for another one is counted.
+    pub fn is_awaited(&mut self, xid: u32) -> bool {
+        if ![self.xid, self.former_xid].contains(&xid) {
+            self.counts.foreign = self.counts.foreign.saturating_add(1);
+        }
+        xid == self.xid
+    }
+
     /// Handles a message from the link.
     pub fn received(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         if message.op != 2 {
             return Vec::new();
         }
-        if message.xid != self.xid {
-            if message.xid != self.former_xid {
-                self.counts.foreign += 1;
-            }
+        if !self.is_awaited(message.xid) {
             return Vec::new();
         }
         // A server need not echo the client identifier; an answer with another identifier is for
