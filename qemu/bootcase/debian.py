@@ -105,6 +105,7 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "isc-dhcp-client",
     "jq",
     "mawk",
+    "netbase",
     "network-manager",
     "nfs-common",
     "nvme-cli",
