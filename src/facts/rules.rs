@@ -54,20 +54,27 @@ pub fn can_connect(netdev: &Netdev) -> bool {
     flags.is_some_and(|flags| flags & CONNECTED_CAPABLE != 0)
 }
 
-/// Whether the kernel may report this rate in place of one that it does not know. On InfiniBand that is
-/// SDR (rate_show, drivers/infiniband/core/sysfs.c), and only cards of mlx5 have such speeds. On
-/// Ethernet mlx5 reports 4X QDR then (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c), other
-/// cards 4X EDR for all that is faster than 40 Gb/s (ib_get_eth_speed, drivers/infiniband/core/verbs.c).
+/// Whether the kernel may report SDR in place of a speed that it does not know
+/// (drivers/infiniband/core/sysfs.c, rate_show). Only cards of mlx5 have such speeds.
 pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
+    rate.speed == "SDR"
+        && port.port.link_layer == Some(LinkLayer::InfiniBand)
+        && port.device.driver.as_deref() == Some("mlx5_core")
+}
+
+/// Whether this is the rate that an Ethernet port may have in place of a faster one: of mlx5 4X QDR
+/// (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c), of other cards 4X EDR (ib_get_eth_speed,
+/// drivers/infiniband/core/verbs.c). Mostly the rate is right.
+pub fn is_default_of_ethernet(port: PortRef<'_>, rate: &Rate) -> bool {
     let device = port.device;
-    let is_mlx5 = device.driver.as_deref() == Some("mlx5_core");
-    let is_default = |speed| rate.width == 4 && rate.speed == speed;
-    match port.port.link_layer {
-        Some(LinkLayer::InfiniBand) => is_mlx5 && rate.speed == "SDR",
-        Some(LinkLayer::Ethernet) if is_mlx5 => is_default("QDR"),
-        Some(LinkLayer::Ethernet) => !device.is_software() && is_default("EDR"),
-        _ => false,
-    }
+    let speed = match device.driver.as_deref() {
+        Some("mlx5_core") => "QDR",
+        _ => "EDR",
+    };
+    port.port.link_layer == Some(LinkLayer::Ethernet)
+        && !device.is_software()
+        && rate.width == 4
+        && rate.speed == speed
 }
 
 /// The current mode. An interface without a file for the mode that cannot connect is in datagram

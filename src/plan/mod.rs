@@ -332,6 +332,7 @@ fn nothing() -> Expectation {
         any_port: None,
         rates: Vec::new(),
         link_layers: Vec::new(),
+        cards: Vec::new(),
         modules: Vec::new(),
         servers: Vec::new(),
         root: None,

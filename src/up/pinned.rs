@@ -25,6 +25,7 @@ pub fn pinned(
     let mut pinned = Expectation {
         boot_id,
         rates: rates.flat_map(|rate| pinned_rate(rate, facts)).collect(),
+        cards: bare_cards(report),
         link_layers: layers
             .flat_map(|layer| pinned_layer(layer, facts))
             .collect(),
@@ -60,9 +61,6 @@ pub fn pinned(
         let found = report.links.iter().filter(found).filter(is_of_any);
         let found = found.filter(|link| is_all || link.is_good());
         links.extend(found.map(|link| pin(wish, link)));
-        if is_all {
-            links.extend(missing_cards(report));
-        }
         // While too few are verified, any other port may still make up for it after boot, and a
         // port that nothing identifies is found again only as any port.
         let is_lost =
@@ -76,16 +74,12 @@ pub fn pinned(
     pinned
 }
 
-/// The HCAs without an RDMA device: each must have one after boot.
-fn missing_cards(report: &Report) -> impl Iterator<Item = LinkWish> {
+/// The PCI addresses of the HCAs that have no RDMA device and must have one.
+fn bare_cards(report: &Report) -> Vec<String> {
     let links = report.links.iter();
     let is_card = |link: &&LinkReport| link.checks.iter().any(|one| one.check == Id::HcaDevice);
-    links.filter(is_card).map(|link| LinkWish {
-        target: link.target.clone(),
-        requested_by: link.requested_by.clone(),
-        required: true,
-        ..LinkWish::default()
-    })
+    let cards = links.filter(is_card);
+    cards.filter_map(|link| link.bus_address.clone()).collect()
 }
 
 /// `wish` of the port of `link`.

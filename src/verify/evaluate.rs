@@ -14,7 +14,7 @@ use crate::SCHEMA;
 use crate::facts::cable::{Cable, cable};
 use crate::facts::granted::granted;
 use crate::facts::select::{self, Pinned, Ports};
-use crate::facts::{Facts, Function, Netdev, PortRef, functions, rules};
+use crate::facts::{Facts, Function, Netdev, PortRef, Unread, functions, rules};
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::verify::report::{
     Finding, LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport, Status,
@@ -158,13 +158,17 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     mark_uncounted(expectation, &lookup, &mut links);
     match &expectation.any_port {
         Some(wish) if !wish.reserve => any_port(wish, expectation, &lookup, &mut links),
-        Some(wish) if !is_met(require, &links, LinkReport::is_good) => {
-            let others = other_ports(wish, &lookup, &links);
-            links.extend(others.into_iter().filter(LinkReport::is_good));
+        Some(wish) => {
+            if !is_met(require, &links, LinkReport::is_good) {
+                let others = other_ports(wish, &lookup, &links);
+                links.extend(others.into_iter().filter(LinkReport::is_good));
+            }
+            let unread = unread::counted(expectation, &links, facts);
+            links.extend(unread.into_iter().map(|unread| unknown_port(wish, unread)));
         }
-        _ => {}
+        None => {}
     }
-    let is_counted = unread::counted(expectation, facts).next().is_none();
+    let is_counted = unread::counted(expectation, &links, facts).is_empty();
     let connected = is_counted && is_met(require, &links, LinkReport::is_good);
     let servers: Vec<ServerReport> = expectation
         .servers
@@ -309,7 +313,7 @@ fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Status {
         return Status::Unknown;
     }
     // If a list of ports is unreadable, the number of ports is unknown.
-    let is_hidden = unread::hidden(expectation, facts).next().is_some();
+    let is_hidden = !unread::hidden(expectation, &report.links, facts).is_empty();
     let may_be_met = match require {
         Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
         Require::Count(_) if is_hidden => true,
@@ -391,8 +395,10 @@ fn link(wish: &LinkWish, lookup: &Lookup<'_>, out: &mut Vec<LinkReport>) {
     }
     let found = lookup.ports.of(wish);
     if rules::is_ambiguous(wish, &found) {
+        // None of these ports counts.
         let finding = port::ambiguous(wish, &found);
-        return out.push(LinkReport::new(wish, None, vec![finding]));
+        let failed = |port| LinkReport::new(wish, Some(port), vec![finding.clone()]);
+        return out.extend(found.into_iter().map(failed));
     }
     if found.is_empty() {
         out.push(without_port(wish, lookup));
@@ -524,20 +530,24 @@ fn any_port(
     out: &mut Vec<LinkReport>,
 ) {
     out.extend(other_ports(wish, lookup, out));
-    for unread in unread::hidden(expectation, lookup.facts) {
-        let finding = Finding::unread(Id::DevicePresent, unread);
-        out.push(LinkReport::new(wish, None, vec![finding]));
-    }
+    let unread = unread::hidden(expectation, out, lookup.facts);
+    out.extend(unread.into_iter().map(|unread| unknown_port(wish, unread)));
     if out.is_empty() && wish.refused.is_some() {
         out.push(without_port(wish, lookup));
     } else if expectation.require == Require::All {
         bare_functions(wish, lookup.facts, out);
+        out.extend(lost_cards(wish, &expectation.cards, lookup));
     }
     if out.is_empty() {
         // Certain even if other files are unreadable: the devices were listed.
         let finding = port::no_candidate(wish, lookup.facts);
         out.push(LinkReport::new(wish, None, vec![finding]));
     }
+}
+
+/// The report that a file is unread which shows whether a port counts.
+fn unknown_port(wish: &LinkWish, unread: &Unread) -> LinkReport {
+    LinkReport::new(wish, None, vec![Finding::unread(Id::DevicePresent, unread)])
 }
 
 /// One report for each port that none of `known` is about.
@@ -549,6 +559,27 @@ fn other_ports(wish: &LinkWish, lookup: &Lookup<'_>, known: &[LinkReport]) -> Ve
     others.map(|port| on_port(wish, lookup, port)).collect()
 }
 
+/// Every port: one report for each HCA of the handover that had no RDMA device and is gone from the bus.
+fn lost_cards(wish: &LinkWish, cards: &[String], lookup: &Lookup<'_>) -> Vec<LinkReport> {
+    let facts = lookup.facts;
+    let is_there = |address: &str| {
+        let mut devices = facts.devices.iter();
+        facts.function(address).is_some()
+            || devices.any(|device| device.bus_address.as_deref() == Some(address))
+    };
+    let lost = cards.iter().filter(|address| !is_there(address));
+    let report = |address: &String| {
+        let card = LinkWish {
+            target: Target::Named(format!("pci={address}")),
+            requested_by: wish.requested_by.clone(),
+            required: true,
+            ..LinkWish::default()
+        };
+        without_port(&card, lookup)
+    };
+    lost.map(report).collect()
+}
+
 /// Every port: one report for each HCA that must have an RDMA device and has none.
 fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
     let selector = |function: &Function| format!("pci={}", function.address);
@@ -558,10 +589,7 @@ fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
         let is_other = function.infiniband && wish.link_layer == Some(LinkLayer::Ethernet);
         is_of_layer && !is_other && !wish.except.contains(&selector(function))
     };
-    // Named: missing since the handover.
-    let named: BTreeSet<String> = out.iter().map(|link| link.target.to_string()).collect();
     let functions = facts.functions.iter().filter(|f| f.is_missing());
-    let functions = functions.filter(|function| !named.contains(&selector(function)));
     for function in functions.filter(is_meant) {
         let link = LinkWish {
             target: Target::Named(selector(function)),

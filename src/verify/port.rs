@@ -169,9 +169,10 @@ fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
 pub fn ambiguous(wish: &LinkWish, found: &[PortRef<'_>]) -> Finding {
     let names: Vec<String> = found.iter().map(PortRef::name).collect();
     let meant = format!("{} means {}", wish.target, names.join(", "));
-    Finding::failed(Id::DevicePresent, &meant, "one port").hint(
-        "a static address and a place in a bond are for one interface: write DEVICE:PORT, guid= or the interface",
-    )
+    let hint = "a static address and a place in a bond are for one interface: write DEVICE:PORT, guid= or the interface";
+    Finding::failed(Id::WishPossible, &meant, "one port")
+        .hint(hint)
+        .lasting()
 }
 
 /// The finding for a device that does not answer.
@@ -206,7 +207,11 @@ pub fn rate(port: &Port<'_>) -> Finding {
     match &port.found.port.rate {
         None => Finding::unknown(id),
         Some(rate) if rate.gbps * 1000.0 >= required => Finding::ok(id, &rate.text),
-        Some(rate) if rules::may_be_faster(port.found, rate) => Finding {
+        Some(rate)
+            if rules::may_be_faster(port.found, rate)
+                || rules::is_default_of_ethernet(port.found, rate) =>
+        {
+            Finding {
             found: Some(rate.text.clone()),
             expected: Some(format!("{} Gb/sec", required / 1000.0)),
             ..Finding::unknown(id)
@@ -220,7 +225,8 @@ pub fn rate(port: &Port<'_>) -> Finding {
                 "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
                  see the speed with smpquery -C DEVICE -P PORT -D portinfo 0 or at the switch, and remove rd.ib.rate="
             }
-        }),
+        })
+        }
         Some(rate) => {
             Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
         }

@@ -309,7 +309,7 @@ pub struct LinkReport {
     pub link_layer: Option<LinkLayer>,
     /// Rate as sysfs spells it.
     pub rate: Option<String>,
-    /// The kernel may report this rate in place of one that it does not know.
+    /// The kernel may report SDR in place of a speed that it does not know.
     #[serde(skip)]
     pub is_rate_unsure: bool,
     /// The netdev attached to the port.

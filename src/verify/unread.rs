@@ -8,7 +8,7 @@ use super::checks::Check;
 use super::object::Object;
 use crate::facts::{Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::root::BOOT_ID;
-use crate::verify::report::{Finding, Status};
+use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::{Expectation, Require};
 
 /// Files that identify ports and interfaces: while one of these is unread, no port or interface is
@@ -145,19 +145,29 @@ fn among<'a>(lists: &[&[&str]], facts: &'a Facts) -> impl Iterator<Item = &'a Un
 
 /// The unreadable files without which the number of ports is unknown: the lists of devices and
 /// ports, for every port the census of HCAs, and what [`counted`] names.
-pub fn hidden<'a>(expected: &Expectation, facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
+pub fn hidden<'a>(
+    expected: &Expectation,
+    links: &[LinkReport],
+    facts: &'a Facts,
+) -> Vec<&'a Unread> {
     const PORTS: &[&str] = &["/sys/class/infiniband", "/sys/class/infiniband/*/ports"];
     let lists: &[&[&str]] = match expected.require {
         Require::Listed => &[],
         Require::Count(_) => &[PORTS],
         Require::All => &[PORTS, FUNCTIONS],
     };
-    among(lists, facts).chain(counted(expected, facts))
+    let counted = counted(expected, links, facts);
+    let lists = among(lists, facts).filter(|unread| !counted.contains(unread));
+    lists.chain(counted.iter().copied()).collect()
 }
 
-/// The unreadable files without which a port may count that does not, or two ports that share a
-/// cable count twice. For "every port" such a port is one more that must be good.
-pub fn counted<'a>(expected: &Expectation, facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
+/// The unreadable files without which a port of `links` may count that does not, or two ports that
+/// share a cable count twice. For "every port" such a port is one more that must be good.
+pub fn counted<'a>(
+    expected: &Expectation,
+    links: &[LinkReport],
+    facts: &'a Facts,
+) -> Vec<&'a Unread> {
     // The ports of the handover are known.
     let is_open = expected.any_port.as_ref().is_some_and(|any| !any.reserve);
     let lists: &[&[&str]] = match expected.require {
@@ -165,7 +175,27 @@ pub fn counted<'a>(expected: &Expectation, facts: &'a Facts) -> impl Iterator<It
         Require::Count(number) if number > 1 => &[ROLES, FUNCTIONS, CABLES],
         _ => &[],
     };
-    among(lists, facts)
+    let is_of_good = |unread: &&Unread| {
+        let mut good = links.iter().filter(|link| link.is_good());
+        good.any(|link| is_about(&unread.path, link))
+    };
+    among(lists, facts).filter(is_of_good).collect()
+}
+
+/// Whether a file of [`ROLES`], [`FUNCTIONS`] or [`CABLES`] is one of the link's port, interface or
+/// PCI function, or a list of all.
+fn is_about(path: &str, link: &LinkReport) -> bool {
+    let device = link.name.as_deref().and_then(|name| name.split('/').next());
+    let (rest, own) = if let Some(rest) = path.strip_prefix("/sys/class/infiniband/") {
+        (rest, device)
+    } else if let Some(rest) = path.strip_prefix("/sys/class/net/") {
+        (rest, link.netdev.as_deref())
+    } else if let Some(rest) = path.strip_prefix("/sys/bus/pci/devices/") {
+        (rest, link.bus_address.as_deref())
+    } else {
+        return true;
+    };
+    rest.split('/').next() == own
 }
 
 #[cfg(test)]

@@ -236,6 +236,10 @@ pub struct Expectation {
     /// port counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link_layers: Vec<PortLayer>,
+    /// The PCI addresses of HCAs that had no RDMA device at the handover: under [`Require::All`] none
+    /// may be gone from the bus since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<String>,
     pub modules: Vec<ModuleWish>,
     /// The servers, queried when the links are verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -7,7 +7,7 @@
 
 mod profiles;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use kernel_cmdline::{Guid, Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profiles, nm_bond, nm_profile};
@@ -220,21 +220,29 @@ pub fn hand_over(
     files
 }
 
+/// A condition that is never true: systemd 252 and later skip the file then, so another interface that
+/// udev gave the name is not matched. Older versions ignore the line.
+const ONLY_OLD: &str = "Credential=ibboot.none\n";
+
 /// The files of networkd that match by name. systemd before 250 rejects an address of 20 bytes, and
 /// then the file with the addresses, which has no other setting: with `Type=infiniband` beside the
 /// addresses systemd 249 would match every InfiniBand interface. From 250 on the addresses also match
 /// an interface that udev renames.
 fn by_name(top: &'static str, netdevs: &[&Netdev]) -> Vec<File> {
-    let names: BTreeSet<&str> = netdevs
+    let by_name = netdevs
         .iter()
-        .map(|netdev| netdev.ifname.as_str())
-        .collect();
-    let plain = names.into_iter().filter(|name| is_plain(name));
-    let file = |name: &str| {
-        let network = format!("Type=infiniband\nName={name}\n");
+        .map(|netdev| (netdev.ifname.as_str(), netdev));
+    let by_name: BTreeMap<&str, &&Netdev> = by_name.filter(|(name, _)| is_plain(name)).collect();
+    let file = |(name, netdev): (&str, &&Netdev)| {
+        let only_old = if netdev.address.is_some() {
+            ONLY_OLD
+        } else {
+            ""
+        };
+        let network = format!("Type=infiniband\nName={name}\n{only_old}");
         networkd_hands_off(top, &format!("00-ibboot-{name}.network"), &network)
     };
-    plain.map(file).collect()
+    by_name.into_iter().map(file).collect()
 }
 
 /// The interfaces that `handover` is about: their owner in the real root is decided here.

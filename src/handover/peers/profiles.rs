@@ -8,8 +8,8 @@ use kernel_cmdline::Guid;
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, Owned, PROFILE, PROFILE_BY_NAME, RUN,
-    is_plain,
+    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, ONLY_OLD, Owned, PROFILE,
+    PROFILE_BY_NAME, RUN, is_plain,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
@@ -343,14 +343,15 @@ pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
     let by_address = interface
         .address()
         .filter(|_| interface.wish.bond.is_none());
-    let by_address = by_address.map(|address| file(PROFILE, &format!("MACAddress={address}\n")));
-    let prefix = if by_address.is_some() {
-        PROFILE_BY_NAME
-    } else {
-        PROFILE
-    };
-    let by_name = file(prefix, &format!("Type=infiniband\nName={name}\n"));
-    by_address.into_iter().chain([by_name]).collect()
+    let by_name = format!("Type=infiniband\nName={name}\n");
+    match by_address {
+        Some(address) => {
+            let by_address = format!("MACAddress={address}\n");
+            let by_name = format!("{by_name}{ONLY_OLD}");
+            vec![file(PROFILE, &by_address), file(PROFILE_BY_NAME, &by_name)]
+        }
+        None => vec![file(PROFILE, &by_name)],
+    }
 }
 
 fn networkd_settings(interface: &Owned<'_>) -> String {

@@ -166,7 +166,7 @@ fn a_verified_interface_stays_as_it_is() {
              [Link]\nUnmanaged=yes\n",
         // For systemd before 250, which ignores the file above.
         "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
-             Type=infiniband\nName=ib0\n\n[Link]\nUnmanaged=yes\n",
+             Type=infiniband\nName=ib0\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n",
     ];
     assert_eq!(handed(cmdline, &MACHINE, with_address), kept);
     // Without its address the interface is not verified.
@@ -207,7 +207,7 @@ fn a_profile_has_the_settings_of_the_interface() {
     let profiles = [
         "10-ibboot-ib0.network 644\n[Match]\n\
              MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n",
-        "11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n",
+        "11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\nCredential=ibboot.none\n",
     ];
     let profiles = profiles.map(|head| format!("/run/systemd/network/{head}{settings}"));
     assert_eq!(files[1..], profiles);
@@ -600,9 +600,9 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
             "/run/systemd/network/00-ibboot-bond0.network 644\n\
                  [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
-                 Type=infiniband\nName=ib0\n\n[Link]\nUnmanaged=yes\n",
+                 Type=infiniband\nName=ib0\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-ib1.network 644\n[Match]\n\
-                 Type=infiniband\nName=ib1\n\n[Link]\nUnmanaged=yes\n"
+                 Type=infiniband\nName=ib1\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n"
         ]
     );
 }
