@@ -2,8 +2,6 @@
 //! `ibboot status`: a row for each port, the failures first. The decisions are pure; the look is
 //! that of `ibboot check`.
 
-use kernel_cmdline::Selector;
-
 use crate::check;
 use crate::error::{Error, Result, printable};
 use crate::facts::reader::{ONCE, silence};
@@ -18,6 +16,7 @@ use crate::verify::report::{LinkReport, OtherPorts, Report, Status};
 use crate::verify::text::colour;
 use crate::wish::expectation::{Depth, Expectation};
 use crate::wish::ipoib::Autoconf;
+use crate::wish::selector::Means;
 
 /// A row of the table.
 #[derive(Debug, Default)]
@@ -263,7 +262,8 @@ fn without_port(link: &LinkReport, facts: &Facts) -> Row {
         .any(|found| found.check == Id::BondPresent);
     let target = link.target.to_string();
     // The name of an interface, or of a device: nothing shows which.
-    let is_name = matches!(Selector::parse(&target), Some(Selector::Name(_)));
+    let selector = link.target.selector();
+    let is_name = selector.is_some_and(|selector| matches!(selector.means(), Means::Name(_)));
     match &link.interface {
         Some(bond) => (*port, *name) = ("bond".to_owned(), bond.clone()),
         None if is_bond => (*port, *name) = ("bond".to_owned(), target),

@@ -168,6 +168,14 @@ impl HwAddr {
         self.hardware_type
     }
 
+    /// The same address without the hardware type in front.
+    pub const fn without_type(self) -> Self {
+        Self {
+            hardware_type: None,
+            ..self
+        }
+    }
+
     /// The port GUID: the last 8 bytes of an address of 8 or 20 bytes.
     pub fn guid(&self) -> Option<Guid> {
         let bytes = self.as_bytes();

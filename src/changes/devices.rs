@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use kernel_cmdline::{LinkKind, PortType, Selector};
+use kernel_cmdline::{LinkKind, PortType};
 
 use super::{Change, Done, Draft, Expected, Ground, Need, What};
 use crate::error::Error;
@@ -214,13 +214,12 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
         let Action::SetRoceMode { selector, mode } = action else {
             continue;
         };
-        let found = match selector.as_deref().map(Selector::parse) {
+        let found = match selector {
             None => facts
                 .ports()
                 .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
                 .collect(),
-            Some(Some(selector)) => select::ports(&selector, facts),
-            Some(None) => Vec::new(),
+            Some(selector) => select::ports(selector, facts),
         };
         for found in found {
             if let Some(link_layer) = found.port.link_layer {

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 
-use kernel_cmdline::Selector;
-
 use super::Expected;
 use crate::facts::{Facts, Netdev};
 use crate::loader::sysctl;
@@ -16,6 +14,7 @@ use crate::system::drivers;
 use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
 use crate::wish::ipoib::{Autoconf, IpoibWish};
+use crate::wish::selector::{Means, Selector};
 
 /// The module whose configfs directory has the default RoCE modes.
 const RDMA_CM: &str = "rdma_cm";
@@ -87,9 +86,9 @@ impl Ground {
         }
     }
 
-    fn read_port_types(&mut self, root: &Root, selector: &str, facts: &Facts) {
+    fn read_port_types(&mut self, root: &Root, selector: &Selector, facts: &Facts) {
         let function = |address: &str| format!("/sys/bus/pci/devices/{address}");
-        if let Some(Selector::Pci(address)) = Selector::parse(selector) {
+        if let Means::Pci(address) = selector.means() {
             let address = address.to_string();
             if root.exists(&function(&address)) {
                 self.functions.insert(address);

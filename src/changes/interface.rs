@@ -119,7 +119,9 @@ impl Draft<'_> {
         let facts = self.facts;
         let links = expected.links.iter();
         let mut names: Vec<&str> = links
-            .flat_map(|link| select::named(link, link.target.as_str(), facts))
+            .flat_map(|link| {
+                select::named(link, link.target.as_str(), link.target.selector(), facts)
+            })
             .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
             .filter_map(|found| found.port.netdev.as_deref())
             .collect();

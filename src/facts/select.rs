@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel_cmdline::Selector;
-
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::{Identity, LinkLayer};
 use crate::wish::expectation::{LinkWish, PortPin, Target};
+use crate::wish::selector::{Means, Selector};
 
 /// The ports of a snapshot, by identity. Several ports can share a node GUID: a card's VFs, or
 /// software devices on interfaces that share a MAC address.
@@ -51,7 +50,8 @@ impl<'f> Ports<'f> {
         }
         match (&link.port, &link.target) {
             (None, Target::Any) => self.candidates(link),
-            (Some(text), _) | (None, Target::Named(text)) => named(link, text, self.facts),
+            (Some(port), _) => named(link, port.as_str(), Some(port), self.facts),
+            (None, target) => named(link, target.as_str(), target.selector(), self.facts),
         }
     }
 
@@ -65,8 +65,7 @@ impl<'f> Ports<'f> {
         let pinned = pinned.map(|pin| self.of_pin(pin));
         let pinned = pinned.filter(|pinned| pinned.is_certain || !link.required);
         let except: BTreeSet<String> = except
-            .filter_map(|text| Selector::parse(text))
-            .flat_map(|selector| ports(&selector, self.facts))
+            .flat_map(|selector| ports(selector, self.facts))
             .chain(pinned.flat_map(|pinned| pinned.ports))
             .map(|port| port.name())
             .collect();
@@ -124,11 +123,11 @@ pub struct Pinned<'f> {
     pub is_certain: bool,
 }
 
-/// The ports that the selector `text` means, by what does not change within a boot; `None` if it
+/// The ports that `selector` means, by what does not change within a boot; `None` if it
 /// means none, or one that nothing identifies.
-pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
+pub fn pins(selector: &Selector, facts: &Facts) -> Option<Vec<PortPin>> {
     let all = Ports::new(facts);
-    let ports = ports(&Selector::parse(text)?, facts).into_iter();
+    let ports = ports(selector, facts).into_iter();
     let pin = |port: PortRef<'_>| {
         let identity = port.identity()?;
         Some(PortPin {
@@ -142,28 +141,33 @@ pub fn pins(text: &str, facts: &Facts) -> Option<Vec<PortPin>> {
     pins.filter(|pins| !pins.is_empty())
 }
 
-/// The ports that `text` means in a link. An IPoIB interface and the device of its port may have the
+/// The ports that `text` means in a link; `selector`, if it is one. An IPoIB interface and the device of its port may have the
 /// same name: rdma-core and udev name both after the PCI address (`ibp5s0`). A link with `ipoib` means
 /// the interface, unless `rd.ib.mode=` or `rd.ib.mtu=` without an interface added `ipoib` to it.
-pub fn named<'f>(link: &LinkWish, text: &str, facts: &'f Facts) -> Vec<PortRef<'f>> {
+pub fn named<'f>(
+    link: &LinkWish,
+    text: &str,
+    selector: Option<&Selector>,
+    facts: &'f Facts,
+) -> Vec<PortRef<'f>> {
     let is_interface = link.ipoib.is_some() && !link.of_all;
     let is_ipoib = |netdev: &&Netdev| netdev.is_infiniband();
     let netdev = facts.netdev(text).filter(is_ipoib);
-    match (netdev.filter(|_| is_interface), Selector::parse(text)) {
+    match (netdev.filter(|_| is_interface), selector) {
         (Some(netdev), _) => facts.ports().filter(|p| is_below(netdev, *p)).collect(),
-        (None, Some(selector)) => ports(&selector, facts),
+        (None, Some(selector)) => ports(selector, facts),
         (None, None) => Vec::new(),
     }
 }
 
 /// The ports that `selector` means, in the order of the snapshot. A device stands for all its
 /// ports that carry a link.
-pub fn ports<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
+pub fn ports<'f>(selector: &Selector, facts: &'f Facts) -> Vec<PortRef<'f>> {
     meant(selector, facts, facts.ports().collect())
 }
 
 /// The ports that `selector` means and that carry no link.
-pub fn others<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>> {
+pub fn others<'f>(selector: &Selector, facts: &'f Facts) -> Vec<PortRef<'f>> {
     let is_other = |found: &PortRef<'_>| !found.port.role.is_link();
     meant(
         selector,
@@ -173,12 +177,12 @@ pub fn others<'f>(selector: &Selector<'_>, facts: &'f Facts) -> Vec<PortRef<'f>>
 }
 
 fn meant<'f>(
-    selector: &Selector<'_>,
+    selector: &Selector,
     facts: &'f Facts,
     mut ports: Vec<PortRef<'f>>,
 ) -> Vec<PortRef<'f>> {
-    match selector {
-        Selector::Name(name) => {
+    match selector.means() {
+        Means::Name(name) => {
             let is_device = |found: &PortRef<'_>| found.device.ifname == *name;
             match facts.netdev(name) {
                 Some(netdev) if !ports.iter().any(is_device) => {
@@ -187,13 +191,13 @@ fn meant<'f>(
                 _ => ports.retain(is_device),
             }
         }
-        Selector::Port { device, port } => ports
+        Means::Port { device, port } => ports
             .retain(|found| found.device.ifname == *device && found.port.port == u32::from(*port)),
-        Selector::Guid(address) => ports.retain(|found| {
+        Means::Guid(address) => ports.retain(|found| {
             let guid = found.port.port_guid;
             guid.is_some_and(|guid| address.matches_guid(guid))
         }),
-        Selector::Pci(address) => {
+        Means::Pci(address) => {
             let address = address.to_string();
             ports.retain(|found| found.device.card() == Some(address.as_str()));
         }
@@ -260,7 +264,7 @@ mod tests {
     fn a_link_has_the_ports_of_its_selector_or_every_port() {
         let named = |target: &str, port: Option<&str>| LinkWish {
             target: Target::from(target.to_owned()),
-            port: port.map(str::to_owned),
+            port: port.and_then(Selector::parse),
             ..LinkWish::default()
         };
         assert_eq!(names(&named("mlx4_0", None)), ["mlx4_0/1", "mlx4_0/2"]);
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn a_pinned_link_has_one_port_under_any_name() {
         let pinned = |guid: u64, port: u32, index: Option<u32>| LinkWish {
-            target: Target::Named("mlx4_0:1".to_owned()),
+            target: Target::from("mlx4_0:1".to_owned()),
             identity: Some(Identity {
                 device: Key::NodeGuid(Guid(guid)),
                 port,
@@ -311,7 +315,7 @@ mod tests {
     fn no_other_port_takes_the_place_of_a_pinned_one_that_is_gone() {
         let facts = facts();
         let found = |facts: &Facts, text: &str| {
-            let pins = pins(text, &self::facts()).unwrap();
+            let pins = pins(&Selector::named(text), &self::facts()).unwrap();
             let ports = Ports::new(facts);
             let found = pins.iter().map(|pin| ports.of_pin(pin));
             let texts = found.map(|pinned| {
@@ -339,7 +343,7 @@ mod tests {
             let link = LinkWish {
                 target: Target::Any,
                 required,
-                except_ports: pins("rxe0", &facts()).unwrap(),
+                except_ports: pins(&Selector::named("rxe0"), &facts()).unwrap(),
                 ..LinkWish::default()
             };
             let reset = reset();

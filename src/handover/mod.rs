@@ -517,6 +517,39 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_selector_that_cannot_be_read_is_one_error() {
+        let link = r#""requested_by":null,"required":true,"identity":null,"link_layer":null,"netdev":null,"megabits":null,"refused":null"#;
+        let whole = [
+            &format!(r#"{{"schema":1,"boot_id":"{BOOT}","require":"all","modules":[]"#),
+            &format!(r#""links":[{{"target":"guid=0x506.8001","port":"mlx5_0:1",{link}}}]"#),
+            &format!(r#""any_port":{{"target":"any port","except":["mlx5_1:1"],{link}}}"#),
+            r#""rates":[{"selector":"mlx5_2:1","megabits":1}]"#,
+            r#""link_layers":[{"selector":"mlx5_3:1","link_layer":null}]}"#,
+        ]
+        .join(",");
+        let read = |text: &str| parse::<Expectation>(EXPECTED, text.as_bytes(), Some(BOOT));
+        let written = serde_json::to_value(read(&whole).unwrap()).unwrap();
+        assert_eq!(written["links"][0]["target"], "guid=0x506.8001");
+        assert_eq!(written["links"][0]["port"], "mlx5_0:1");
+        for (good, end) in [
+            ("mlx5_0:1", "\""),
+            ("mlx5_1:1", "\"]"),
+            ("mlx5_2:1", "\""),
+            ("mlx5_3:1", "\""),
+        ] {
+            let text = whole.replace(good, r"guid=ib0\n");
+            let column = text.find(r"ib0\n").unwrap() + r"ib0\n".len() + end.len();
+            assert_eq!(
+                read(&text).unwrap_err().to_string(),
+                format!(
+                    r#"/run/ibboot/expected.json: does not parse: cannot read a selector from "guid=ib0\n" at line 1 column {column}"#
+                ),
+                "{good}"
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_comes_back_from_json_without_a_raw_control(text in ".*|[\\p{Cf}\\p{Cc}\\p{Co}]*") {

@@ -2,7 +2,7 @@
 //! PURE: which ports count where no argument names a port, and what `plan` warns of before a boot
 //! depends on it.
 
-use kernel_cmdline::{Guid, Handover, PortType, Selector};
+use kernel_cmdline::{Guid, Handover, PortType};
 
 use super::{Draft, Plan};
 use crate::dhcp::identity::{RequestedId, Sender};
@@ -13,6 +13,7 @@ use crate::system::drivers::IPOIB;
 use crate::system::modules::Found;
 use crate::wish::expectation::{Expectation, Require};
 use crate::wish::ipoib::IpoibWish;
+use crate::wish::selector::{Means, Selector};
 
 /// What a command line and a machine say about the link layer of the ports that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Draft<'_> {
     fn signs(&self, require: Require) -> Signs {
         let request = self.request;
         let of_any = request.any_interface.is_some();
-        let to_ethernet = |(_, to): &(String, PortType)| *to == PortType::Eth;
+        let to_ethernet = |(_, to): &(Selector, PortType)| *to == PortType::Eth;
         Signs {
             named: request.link_layer,
             is_ipoib_of_any: of_any && require != Require::All,
@@ -112,12 +113,13 @@ impl Draft<'_> {
 
     /// The ports and HCAs that do not count: those that the argument excludes, and of every port
     /// the HCAs whose driver is blacklisted.
-    pub(super) fn except(&self, require: Require) -> Vec<String> {
+    pub(super) fn except(&self, require: Require) -> Vec<Selector> {
         let mut except = self.request.except.clone();
         if require == Require::All {
             let functions = self.expected_functions().filter(|f| f.is_missing());
             let left = functions.filter(|f| f.modules.iter().any(|m| self.is_left(&m.name)));
-            except.extend(left.map(|function| format!("pci={}", function.address)));
+            let selector = |f: &Function| Selector::parse(&format!("pci={}", f.address));
+            except.extend(left.filter_map(selector));
         }
         except
     }
@@ -169,7 +171,7 @@ impl Draft<'_> {
     /// The kernel numbers ib0, ib1 in the order in which the HCAs are ready.
     fn numbered_by_chance(&self) -> Option<String> {
         let is_numbered = |interface: &InterfaceWish| {
-            let number = interface.port.strip_prefix("ib");
+            let number = interface.port.as_str().strip_prefix("ib");
             let is_number =
                 |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             number.is_some_and(is_number) && !interface.ipoib.addresses.is_empty()
@@ -223,10 +225,10 @@ impl Draft<'_> {
     }
 
     /// The port GUID that a selector names or the interface of this name has here.
-    fn guid(&self, port: &str) -> Option<Guid> {
-        match Selector::parse(port)? {
-            Selector::Guid(address) => address.guid(),
-            _ => self.inventory.facts.netdev(port)?.port_guid(),
+    fn guid(&self, port: &Selector) -> Option<Guid> {
+        match port.means() {
+            Means::Guid(address) => address.guid(),
+            _ => self.inventory.facts.netdev(port.as_str())?.port_guid(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::{LinkKind, PciAddress, Selector, is_rdma_module};
+use kernel_cmdline::{LinkKind, PciAddress, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Refusal, Step};
 use crate::facts::Netdev;
@@ -15,6 +15,7 @@ use crate::system::modules::{Found, Index};
 use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
+use crate::wish::selector::{Means, Selector};
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -53,13 +54,13 @@ impl Demand {
 
 /// The HCA that a selector identifies; none for the name of an interface, for a name from udev and
 /// for a GUID.
-fn identified(selector: &str) -> Option<Demand> {
-    match Selector::parse(selector)? {
-        Selector::Pci(address) => Some(Demand::At(address)),
-        Selector::Name(device) | Selector::Port { device, .. } => {
+fn identified(selector: &Selector) -> Option<Demand> {
+    match selector.means() {
+        Means::Pci(address) => Some(Demand::At(*address)),
+        Means::Name(device) | Means::Port { device, .. } => {
             drivers::by_device_name(device).map(|family| Demand::By(family.rdma))
         }
-        Selector::Guid(_) => None,
+        Means::Guid(_) => None,
     }
 }
 
@@ -140,10 +141,10 @@ impl Draft<'_> {
 
     /// Whether the selector may name a device in software that another program makes: not one by the
     /// kernel's name of a card's device, by a GUID or by a PCI address.
-    pub(super) fn may_be_software(&self, selector: &str) -> bool {
-        let name = match Selector::parse(selector) {
-            Some(Selector::Name(name) | Selector::Port { device: name, .. }) => name,
-            _ => return false,
+    pub(super) fn may_be_software(&self, selector: &Selector) -> bool {
+        let name = match selector.means() {
+            Means::Name(name) | Means::Port { device: name, .. } => name,
+            Means::Guid(_) | Means::Pci(_) => return false,
         };
         let mut kinds = [LinkKind::Rxe, LinkKind::Siw].into_iter();
         let modules = &self.inventory.modules;
@@ -180,7 +181,10 @@ impl Draft<'_> {
         request.links.is_empty()
             || !request.interfaces.is_empty()
             || request.any_interface.is_some()
-            || request.ports.iter().any(|port| !is_made(&port.value))
+            || request
+                .ports
+                .iter()
+                .any(|port| !is_made(port.value.as_str()))
             || matches!(request.required, Required::Count(n) if n as usize > request.links.len())
     }
 
@@ -246,10 +250,7 @@ impl Draft<'_> {
         let request = self.request;
         let ports = request.ports.iter().map(|port| &port.value);
         let interfaces = request.interfaces.iter().map(|known| &known.value.port);
-        ports
-            .chain(interfaces)
-            .filter_map(|selector| identified(selector))
-            .collect()
+        ports.chain(interfaces).filter_map(identified).collect()
     }
 
     /// A kernel that saves a dump has memory for one driver. If no selector identifies an HCA, all

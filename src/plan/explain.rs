@@ -12,6 +12,7 @@ use crate::request::{Dump, OnFailure};
 use crate::wish::bond;
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::{Family, IpoibWish, RequestedMode, RequestedMtu};
+use crate::wish::selector::Selector;
 use kernel_cmdline::Handover;
 
 /// A step in words.
@@ -46,7 +47,7 @@ fn action(action: &Action) -> String {
         }
         Action::SetRoceMode { selector, mode } => format!(
             "set the default RoCE mode of {} to {mode}",
-            selector.as_deref().unwrap_or("all ports")
+            selector.as_ref().map_or("all ports", Selector::as_str)
         ),
     }
 }

@@ -12,6 +12,7 @@ use crate::request::interfaces::{InterfaceWish, RequestedBond};
 use crate::system::drivers;
 use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::origin::Requested;
+use crate::wish::selector::Selector;
 
 impl Draft<'_> {
     pub(super) fn soft_links(&mut self) -> Vec<LinkWish> {
@@ -32,7 +33,7 @@ impl Draft<'_> {
                 }),
             }
             wishes.push(LinkWish {
-                target: Target::Named(link.value.name.clone()),
+                target: Target::from(link.value.name.clone()),
                 requested_by: Some(link.origin.clone()),
                 link_layer: Some(LinkLayer::Ethernet),
                 netdev: Some(link.value.netdev.clone()),
@@ -75,14 +76,14 @@ impl Draft<'_> {
     }
 
     /// The wish for a port that `rd.ib.require=` lists.
-    pub(super) fn port(&mut self, port: &Requested<String>) -> LinkWish {
+    pub(super) fn port(&mut self, port: &Requested<Selector>) -> LinkWish {
         let refused = self.no_driver.clone();
         let refused = refused.filter(|_| !self.may_be_software(&port.value));
         if let Some(reason) = &refused {
-            self.refuse(&port.value, reason, Some(&port.origin));
+            self.refuse(port.value.as_str(), reason, Some(&port.origin));
         }
         LinkWish {
-            target: Target::Named(port.value.clone()),
+            target: Target::from(port.value.clone()),
             requested_by: Some(port.origin.clone()),
             undriven: refused.is_some(),
             refused,
@@ -116,8 +117,8 @@ impl Draft<'_> {
             return self.plan_interface(interface, target, refused);
         }
         links.push(LinkWish {
-            target: Target::Named(name.clone()),
-            port: (name != port).then(|| port.clone()),
+            target: Target::from(name.clone()),
+            port: (*port != *name).then(|| port.clone()),
             requested_by: Some(interface.origin.clone()),
             link_layer: Some(LinkLayer::InfiniBand),
             ipoib: Some(ipoib.clone()),
@@ -125,7 +126,7 @@ impl Draft<'_> {
             refused: refused.clone(),
             ..LinkWish::default()
         });
-        self.plan_interface(interface, Target::Named(name.clone()), refused);
+        self.plan_interface(interface, Target::from(name.clone()), refused);
     }
 
     fn plan_interface(
@@ -159,7 +160,7 @@ impl Draft<'_> {
         // rd.ib.require= may list the bond.
         links.retain(|link| link.target != *name);
         links.push(LinkWish {
-            target: Target::Named(name.clone()),
+            target: Target::from(name.clone()),
             requested_by: Some(bond.origin.clone()),
             ipoib: Some(bond.value.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),

@@ -35,6 +35,7 @@ use crate::wish::expectation::{
 };
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested};
+use crate::wish::selector::Selector;
 use crate::wish::storage::{OfLease, Transport};
 
 pub use port_types::mlx4_targets;
@@ -147,7 +148,7 @@ pub enum Action {
     /// Set the port type of an mlx4 card.
     SetPortType {
         /// Which ports.
-        selector: String,
+        selector: Selector,
         port_type: PortType,
     },
     /// Set which network namespaces see RDMA devices.
@@ -164,7 +165,7 @@ pub enum Action {
     /// Set the default RoCE mode.
     SetRoceMode {
         /// Which ports; none for all.
-        selector: Option<String>,
+        selector: Option<Selector>,
         /// As configfs spells it: `IB/RoCE v1` or `RoCE v2`.
         mode: &'static str,
     },
@@ -459,7 +460,7 @@ impl Draft<'_> {
         }
         self.request.ports.iter().any(|port| {
             // The name of its port also selects a link that ibboot creates.
-            let device = port.value.strip_suffix(":1");
+            let device = port.value.as_str().strip_suffix(":1");
             link.target == port.value || device.is_some_and(|device| link.target == device)
         })
     }

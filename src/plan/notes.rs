@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use kernel_cmdline::{RDMA_MODULES, Selector, nearest};
+use kernel_cmdline::{RDMA_MODULES, nearest};
 
 use super::tokens::NETWORK_MODULE;
 use super::{Action, Fate, Inventory, Plan};
@@ -19,6 +19,7 @@ use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, IpoibWish, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
 };
 use crate::wish::origin::Origin;
+use crate::wish::selector::{Means, Selector};
 
 /// Files that a boot writes for itself.
 const OF_THIS_BOOT: &str = "/run/initramfs/";
@@ -122,29 +123,38 @@ pub fn of_files(request: &Request) -> Vec<String> {
     sources.into_iter().map(note).collect()
 }
 
-/// A selector of the request, and the argument that has it.
+/// A name in the request, the selector that it is, and the argument that has it.
 struct Named<'a> {
-    selector: &'a str,
+    name: &'a str,
+    selector: Option<&'a Selector>,
     origin: Option<&'a Origin>,
 }
 
-impl Named<'_> {
+impl<'a> Named<'a> {
+    fn new(selector: &'a Selector, origin: Option<&'a Origin>) -> Named<'a> {
+        Named {
+            name: selector.as_str(),
+            selector: Some(selector),
+            origin,
+        }
+    }
+
     fn argument(&self) -> &str {
-        self.origin.map_or(self.selector, |origin| &origin.argument)
+        self.origin.map_or(self.name, |origin| &origin.argument)
     }
 }
 
-/// Every selector that must mean something that exists before ibboot runs, each once.
+/// Every name that must mean something that exists before ibboot runs, each once.
 fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
     let of_link = |link: &'a LinkWish| {
-        let target = match &link.target {
-            Target::Named(name) => Some(name.as_str()),
-            Target::Any => None,
-        };
-        let selector = link.netdev.as_deref().or(link.port.as_deref()).or(target)?;
-        let origin = link.requested_by.as_ref();
+        let selector = link.selector().filter(|_| link.netdev.is_none());
+        let port = selector.map_or(link.target.as_str(), Selector::as_str);
         let exists = link.bond.is_none() && link.refused.is_none();
-        exists.then_some(Named { selector, origin })
+        exists.then_some(Named {
+            name: link.netdev.as_deref().unwrap_or(port),
+            selector,
+            origin: link.requested_by.as_ref(),
+        })
     };
     let of_step = |step: &'a super::Step| {
         let selector = match &step.action {
@@ -152,13 +162,9 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
             Action::SetRoceMode { selector, .. } => selector.as_ref(),
             _ => None,
         };
-        let origin = step.requested_by.as_ref();
-        selector.map(|selector| Named { selector, origin })
+        selector.map(|selector| Named::new(selector, step.requested_by.as_ref()))
     };
-    let bare = |selector: &'a String| Named {
-        selector,
-        origin: None,
-    };
+    let bare = |selector: &'a Selector| Named::new(selector, None);
     let rates = request
         .rates
         .iter()
@@ -168,18 +174,18 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
     let all = all.chain(rates.chain(&request.except).map(bare));
     let mut once: Vec<Named<'a>> = Vec::new();
     for named in all {
-        if once.iter().all(|known| known.selector != named.selector) {
+        if once.iter().all(|known| known.name != named.name) {
             once.push(named);
         }
     }
     let made = |named: &Named<'_>| {
-        let name = |link: &str| named.selector.strip_suffix(":1").unwrap_or(named.selector) == link;
+        let name = |link: &str| named.name.strip_suffix(":1").unwrap_or(named.name) == link;
         request.links.iter().any(|link| name(&link.value.name))
     };
     // What does not count may be a card without an RDMA device.
     let is_excluded = |named: &Named<'_>| {
-        let is_pci = |text: &str| matches!(Selector::parse(text), Some(Selector::Pci(_)));
-        is_pci(named.selector) && request.except.iter().any(|text| text == named.selector)
+        let is_pci = |selector: &Selector| matches!(selector.means(), Means::Pci(_));
+        named.selector.is_some_and(is_pci) && request.except.iter().any(|text| *text == named.name)
     };
     once.retain(|named| !made(named) && !is_excluded(named));
     once
@@ -190,13 +196,13 @@ fn absent(request: &Request, plan: &Plan, facts: &Facts) -> Vec<String> {
     let all = named(request, plan);
     let is_below = |named: &&Named<'_>| {
         let mut links = request.links.iter();
-        links.any(|link| link.value.netdev == named.selector)
+        links.any(|link| link.value.netdev == named.name)
     };
     let mut notes: Vec<String> = all
         .iter()
-        .filter(|named| is_below(named) && facts.netdev(named.selector).is_none())
+        .filter(|named| is_below(named) && facts.netdev(named.name).is_none())
         .map(|named| {
-            let name = named.selector;
+            let name = named.name;
             format!("{}: no interface is called {name} here", named.argument())
         })
         .collect();
@@ -207,41 +213,40 @@ fn absent(request: &Request, plan: &Plan, facts: &Facts) -> Vec<String> {
         return notes;
     }
     notes.extend(ports.filter_map(|named| {
-        let why = why_absent(named.selector, facts)?;
+        let why = why_absent(named.selector?, facts)?;
         Some(format!("{}: {why}", named.argument()))
     }));
     notes
 }
 
 /// Why a selector means no port of this machine, with what it may have meant; none if it means one.
-fn why_absent(selector: &str, facts: &Facts) -> Option<String> {
-    let parsed = Selector::parse(selector)?;
+fn why_absent(selector: &Selector, facts: &Facts) -> Option<String> {
     let is_card = |address: &str| facts.function(address).is_some();
-    if !select::ports(&parsed, facts).is_empty() {
+    if !select::ports(selector, facts).is_empty() {
         return None;
     }
     let device = |name: &str| facts.devices.iter().find(|device| device.ifname == name);
-    Some(match parsed {
-        Selector::Port { device: name, port } => match device(name) {
+    Some(match selector.means() {
+        Means::Port { device: name, port } => match device(name) {
             Some(device) => format!("{name} has no port {port} here ({})", ports_of(device)),
             None => format!("no RDMA device is called {name} here ({})", devices(facts)),
         },
-        Selector::Name(name) if facts.netdev(name).is_some() => {
+        Means::Name(name) if facts.netdev(name).is_some() => {
             format!("{name} is an interface without an RDMA port here")
         }
-        Selector::Name(name) => format!(
+        Means::Name(name) => format!(
             "no interface and no RDMA device is called {name} here ({})",
             interfaces(facts)
         ),
-        Selector::Guid(address) => {
+        Means::Guid(address) => {
             let guid = address.guid().map(|guid| guid.to_string());
             let guid = guid.unwrap_or_else(|| address.to_string());
             format!("no port has the GUID {guid} here ({})", guids(facts))
         }
-        Selector::Pci(address) if is_card(&address.to_string()) => {
+        Means::Pci(address) if is_card(&address.to_string()) => {
             format!("the card at {address} has no RDMA device here")
         }
-        Selector::Pci(address) => format!("no RDMA card is at {address} here ({})", cards(facts)),
+        Means::Pci(address) => format!("no RDMA card is at {address} here ({})", cards(facts)),
     })
 }
 
@@ -397,11 +402,11 @@ fn idle_rates(plan: &Plan, facts: &Facts) -> Vec<String> {
         .map(|port| port.name())
         .collect();
     let note = |rate: &Rate| {
-        let text = rate.selector.as_deref()?;
-        let meant = select::ports(&Selector::parse(text)?, facts);
+        let selector = rate.selector.as_ref()?;
+        let meant = select::ports(selector, facts);
         let is_idle = !meant.is_empty() && !meant.iter().any(|port| used.contains(&port.name()));
         let gbps = f64::from(rate.megabits) / 1000.0;
-        is_idle.then(|| format!("rd.ib.rate={text}={gbps}: no other argument means this port: its rate is not compared"))
+        is_idle.then(|| format!("rd.ib.rate={selector}={gbps}: no other argument means this port: its rate is not compared"))
     };
     expected.rates.iter().filter_map(note).collect()
 }

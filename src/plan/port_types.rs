@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Port types of mlx4 cards and default RoCE modes.
 
-use kernel_cmdline::{PortType, RoceMode, Selector};
+use kernel_cmdline::{PortType, RoceMode};
 
 use super::{Action, Draft, Step};
 use crate::facts::{Facts, select};
 use crate::rdma::types::LinkLayer;
 use crate::wish::expectation::PortLayer;
+use crate::wish::selector::{Means, Selector};
 
 impl Draft<'_> {
     pub(super) fn port_types(&mut self) {
         for wish in &self.request.port_types {
             let (selector, port_type) = &wish.value;
             match self.refuse_port_type(selector) {
-                Some(reason) => self.refuse(selector, &reason, Some(&wish.origin)),
+                Some(reason) => self.refuse(selector.as_str(), &reason, Some(&wish.origin)),
                 None => self.steps.push(Step {
                     action: Action::SetPortType {
                         selector: selector.clone(),
@@ -28,7 +29,7 @@ impl Draft<'_> {
     /// What the port types mean for the ports. A refused one stays: its ports cannot be right.
     pub(super) fn link_layers(&self) -> Vec<PortLayer> {
         let types = self.request.port_types.iter();
-        let layer = |(selector, port_type): &(String, PortType)| PortLayer {
+        let layer = |(selector, port_type): &(Selector, PortType)| PortLayer {
             selector: selector.clone(),
             link_layer: match port_type {
                 PortType::Ib => Some(LinkLayer::InfiniBand),
@@ -42,7 +43,7 @@ impl Draft<'_> {
 
     /// Refuses only what is certain now: an existing card that is not an mlx4. Whether an mlx4 accepts
     /// two different types (DPDP) is known to its driver only.
-    fn refuse_port_type(&self, selector: &str) -> Option<String> {
+    fn refuse_port_type(&self, selector: &Selector) -> Option<String> {
         let functions = self.targets(selector)?;
         let (address, _) = functions.first()?;
         let function = self.inventory.pci.iter().find(|f| &f.address == address)?;
@@ -66,7 +67,7 @@ impl Draft<'_> {
         (!supported).then(|| format!("{address} has no such port"))
     }
 
-    fn targets(&self, selector: &str) -> Option<Vec<(String, Option<u32>)>> {
+    fn targets(&self, selector: &Selector) -> Option<Vec<(String, Option<u32>)>> {
         let pci = &self.inventory.pci;
         let exists = |address: &str| pci.iter().any(|function| function.address == address);
         mlx4_targets(selector, &self.inventory.facts, exists)
@@ -93,16 +94,15 @@ impl Draft<'_> {
 /// PCI addresses and port numbers (none: all ports) of a port type selector; none if the machine
 /// does not show them yet. `exists` tells whether a PCI function exists.
 pub fn mlx4_targets(
-    selector: &str,
+    selector: &Selector,
     facts: &Facts,
     exists: impl Fn(&str) -> bool,
 ) -> Option<Vec<(String, Option<u32>)>> {
-    let parsed = Selector::parse(selector)?;
-    if let Selector::Pci(address) = &parsed {
+    if let Means::Pci(address) = selector.means() {
         let address = address.to_string();
         return exists(&address).then(|| vec![(address, None)]);
     }
-    let found = select::ports(&parsed, facts);
+    let found = select::ports(selector, facts);
     let targets: Vec<_> = found
         .iter()
         .filter_map(|found| Some((found.device.card()?.to_owned(), Some(found.port.port))))

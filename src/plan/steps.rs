@@ -11,6 +11,7 @@ use crate::wish::bond::BondWish;
 use crate::wish::expectation::{Expectation, LinkWish, Require};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::Origin;
+use crate::wish::selector::Selector;
 
 /// A line of the plan, and the argument that requests it; none if the line follows from another
 /// line.
@@ -119,7 +120,9 @@ impl Plan {
             let link = links.find(|link| link.target == interface.value.link)?;
             let action = Expected::BringUpInterface {
                 name,
-                port: link.port.as_deref().unwrap_or(link.target.as_str()),
+                port: link
+                    .selector()
+                    .map_or(link.target.as_str(), Selector::as_str),
                 ipoib: link.ipoib.as_ref()?,
             };
             Some(line(action, Some(&interface.origin)))

@@ -14,10 +14,10 @@ use kernel_cmdline::{
 };
 
 use crate::dhcp::identity::RequestedId;
-use crate::hardware::Hex;
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::{self, FULL_MEMBER, IpoibWish, RequestedMtu};
 use crate::wish::origin::{Origin, Requested, origin, requested};
+use crate::wish::selector::Selector;
 
 pub use addressing::is_addressed;
 pub use bonds::{RequestedBond, bonds};
@@ -26,7 +26,7 @@ pub use boot::{boot_device, is_anywhere, is_named, is_without_ip, unaddressed};
 /// Identity of an interface: two names with the same port selector and P_Key mean one interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
-    port: String,
+    port: Selector,
     pkey: Option<u16>,
 }
 
@@ -51,18 +51,11 @@ impl InterfaceWish {
     }
 }
 
-/// The selector text for a hardware address: only its GUID is persistent, and the hardware type in
-/// front of an address is not part of it.
-fn guid_selector(address: &HwAddr) -> String {
-    match address.guid() {
-        Some(guid) => format!("guid={guid}"),
-        None => format!("guid={}", Hex(address.as_bytes())),
-    }
-}
-
 /// `ib0.8001` is a child of `ib0`.
 fn split_child(name: &str) -> (&str, Option<u16>) {
     match name.rsplit_once('.') {
+        // No interface can be the parent: the kernel accepts no such name.
+        Some(("" | "." | "..", _)) => (name, None),
         Some((parent, digits)) if digits.len() == 4 => match u16::from_str_radix(digits, 16) {
             Ok(pkey) => (parent, Some(pkey | FULL_MEMBER)),
             Err(_) => (name, None),
@@ -101,16 +94,16 @@ fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
     match interface {
         Interface::Name(name) => {
             let (parent, pkey) = split_child(name);
-            let port =
-                named_address(arguments, parent).map_or_else(|| parent.to_owned(), guid_selector);
+            let address = named_address(arguments, parent);
+            let port = address.map_or_else(|| Selector::named(parent), Selector::of_address);
             Key { port, pkey }
         }
         Interface::Address(address) => Key {
-            port: guid_selector(address),
+            port: Selector::of_address(address),
             pkey: None,
         },
         Interface::Port { .. } | Interface::Pci(_) => Key {
-            port: interface.selector().to_string(),
+            port: interface.selector().into(),
             pkey: None,
         },
     }
@@ -186,7 +179,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
 
 /// Refuses the second interface of one name: two of them would rename each other for ever.
 fn refuse_shared_names(found: &mut [Requested<InterfaceWish>]) {
-    let mut names: Vec<(String, String)> = Vec::new();
+    let mut names: Vec<(String, Selector)> = Vec::new();
     for interface in found {
         let Some(name) = interface.value.ipoib.ifname.clone() else {
             continue;
@@ -254,7 +247,7 @@ impl Collected<'_, '_> {
         change(&mut entry);
         if !matches!(interface.value, Interface::Name(_)) {
             let name = entry.ipoib.ifname.clone();
-            entry.name = name.unwrap_or_else(|| entry.port.clone());
+            entry.name = name.unwrap_or_else(|| entry.port.to_string());
         }
         self.found.push(requested(interface, entry));
     }
@@ -283,7 +276,7 @@ impl Collected<'_, '_> {
             // The parent must be up, but needs no carrier: its own partition may not exist.
             let parent = &pkey.value.parent;
             let port = key(self.arguments, parent).port;
-            self.child(pkey, &parent.to_string(), &port, pkey.value.full());
+            self.child(pkey, &parent.to_string(), port, pkey.value.full());
         }
     }
 
@@ -433,9 +426,9 @@ impl Collected<'_, '_> {
     }
 
     /// Adds the child of a partition, with the name that the kernel will give it.
-    fn child<T>(&mut self, argument: &Spanned<'_, T>, parent: &str, port: &str, pkey: u16) {
+    fn child<T>(&mut self, argument: &Spanned<'_, T>, parent: &str, port: Selector, pkey: u16) {
         let key = Key {
-            port: port.to_owned(),
+            port,
             pkey: Some(pkey),
         };
         if let Some(found) = self.find(&key) {
@@ -588,8 +581,8 @@ fn applied<'a, 'b, T>(
 pub struct InterfaceWish {
     /// Its name, as on the command line.
     pub name: String,
-    /// Selector text of its port.
-    pub port: String,
+    /// The selector of its port.
+    pub port: Selector,
     /// What is requested of the interface.
     pub ipoib: IpoibWish,
     /// Why the interface is not possible.
@@ -605,6 +598,23 @@ pub struct InterfaceWish {
 mod tests {
     use crate::request::Request;
     use crate::wish::ipoib::{RequestedMode, RequestedMtu};
+
+    #[test]
+    fn a_name_without_a_parent_is_no_child() {
+        for (name, port, pkey) in [
+            ("ib0.8001", "ib0", Some(0x8001)),
+            (".8001", ".8001", None),
+            ("..8001", "..8001", None),
+            ("...8001", "...8001", None),
+        ] {
+            let request = Request::from_text(&format!("rd.ib.mode={name}:connected"));
+            let found = request.interfaces.iter().map(|found| &found.value);
+            let found: Vec<_> = found
+                .map(|one| (one.port.as_str(), one.ipoib.pkey))
+                .collect();
+            assert_eq!(found, [(port, pkey)]);
+        }
+    }
 
     #[test]
     fn a_mode_or_mtu_for_one_interface_precedes_those_for_all_in_any_order() {

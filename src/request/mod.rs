@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel_cmdline::{
     Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
-    RoceMode, Selector, Source,
+    RoceMode, Source,
 };
 
 use serde::Serialize;
@@ -28,6 +28,7 @@ use crate::system::root::Root;
 use crate::wish::expectation::Rate;
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested, origin, requested};
+use crate::wish::selector::Selector;
 use crate::wish::storage;
 
 pub use dump::Dump;
@@ -109,12 +110,12 @@ pub struct Request {
     pub blacklist: Vec<Requested<String>>,
     /// Software links to create.
     pub links: Vec<Requested<SoftLink>>,
-    /// Default RoCE modes; selector text or all.
-    pub roce: Vec<Requested<(Option<String>, RoceMode)>>,
-    /// mlx4 port types by selector text.
-    pub port_types: Vec<Requested<(String, PortType)>>,
-    /// Named ports, as selector texts, without repetition.
-    pub ports: Vec<Requested<String>>,
+    /// Default RoCE modes; of a selector or of all ports.
+    pub roce: Vec<Requested<(Option<Selector>, RoceMode)>>,
+    /// mlx4 port types by selector.
+    pub port_types: Vec<Requested<(Selector, PortType)>>,
+    /// Named ports, without repetition.
+    pub ports: Vec<Requested<Selector>>,
     /// Named IPoIB interfaces, without repetition.
     pub interfaces: Vec<Requested<InterfaceWish>>,
     /// Bonds of such interfaces.
@@ -131,7 +132,7 @@ pub struct Request {
     /// The link layer that `rd.ib.require=` names.
     pub link_layer: Option<LinkLayer>,
     /// Selectors of the ports that `rd.ib.require=` excludes.
-    pub except: Vec<String>,
+    pub except: Vec<Selector>,
     /// An `rd.ib.require=` is invalid: another requirement is in force.
     pub has_wrong_requirement: bool,
     /// `rd.ib.rate=`.
@@ -272,15 +273,15 @@ impl Request {
         let debug = arguments.debug.is_some_and(|on| on.value);
         let blacklist = arguments.drivers.blacklist.iter();
         let roce = ib.roce.iter().map(|roce| {
-            let selector = roce.value.selector.map(|s| s.to_string());
+            let selector = roce.value.selector.map(Selector::from);
             requested(roce, (selector, roce.value.mode))
         });
         let port_types = ib.port_types.iter().map(|kind| {
-            let selector = kind.value.selector.to_string();
+            let selector = Selector::from(kind.value.selector);
             requested(kind, (selector, kind.value.port_type))
         });
         let rates = ib.rates.iter().map(|rate| Rate {
-            selector: rate.value.selector.map(|s| s.to_string()),
+            selector: rate.value.selector.map(Selector::from),
             megabits: rate.value.megabits,
             port: None,
         });
@@ -302,7 +303,8 @@ impl Request {
             required,
             link_layer: candidates(arguments).and_then(|candidates| link_layer(candidates)),
             except: candidates(arguments).map_or_else(Vec::new, |candidates| {
-                candidates.except.iter().map(ToString::to_string).collect()
+                let except = candidates.except.iter().copied();
+                except.map(Selector::from).collect()
             }),
             has_wrong_requirement: has_wrong_requirement(arguments),
             rates: rates.collect(),
@@ -467,18 +469,20 @@ fn of_modprobe(sources: &[Source<'_>]) -> Vec<Requested<String>> {
 }
 
 /// The ports that `rd.ib.require=` lists.
-fn listed_ports(arguments: &Arguments<'_>) -> Vec<Requested<String>> {
-    let mut ports: Vec<Requested<String>> = Vec::new();
+fn listed_ports(arguments: &Arguments<'_>) -> Vec<Requested<Selector>> {
+    let mut ports: Vec<Requested<Selector>> = Vec::new();
     if let Some(require) = &arguments.ib.require
         && let Require::Ports(selectors) = &require.value
     {
         for selector in selectors {
             // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
-            let text = match selector {
-                Selector::Name(name) => interfaces::full_name(name),
-                _ => selector.to_string(),
+            let selector = match *selector {
+                kernel_cmdline::Selector::Name(name) => {
+                    Selector::named(&interfaces::full_name(name))
+                }
+                selector => Selector::from(selector),
             };
-            let port = requested(require, text);
+            let port = requested(require, selector);
             if ports.iter().all(|known| known.value != port.value) {
                 ports.push(port);
             }

@@ -4,14 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::Selector;
-
 use crate::facts::role::Role;
 use crate::facts::select::{Ports, pins};
 use crate::facts::{Facts, PortRef};
 use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortLayer, PortPin, Rate, Require, Target};
+use crate::wish::selector::{Means, Selector};
 
 /// The expectation as `check` will use it: every link whose port was found is pinned to that port,
 /// verified or not.
@@ -84,14 +83,17 @@ fn bare_cards(report: &Report) -> Vec<String> {
 
 /// `wish` of the port of `link`.
 fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWish {
-    let selector = link.name.as_ref().map(|name| name.replace('/', ":"));
+    let name = link.name.as_ref().map(|name| name.replace('/', ":"));
     let identity = link.identity.as_ref();
     LinkWish {
-        target: match (&wish.ipoib, &selector) {
-            (None, Some(port)) => Target::Named(port.clone()),
+        target: match (&wish.ipoib, &name) {
+            (None, Some(port)) => Target::from(port.clone()),
             _ => wish.target.clone(),
         },
-        port: selector.filter(|_| wish.ipoib.is_some()),
+        // None if the kernel's name of the device is no selector: the link is pinned all the same.
+        port: name
+            .filter(|_| wish.ipoib.is_some())
+            .and_then(|port| Selector::parse(&port)),
         uncounted: link.uncounted,
         identity: identity.cloned(),
         device_index: link.device_index,
@@ -111,8 +113,8 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWis
 
 /// A minimum rate for each port that its selector means now.
 fn pinned_rate(rate: &Rate, facts: &Facts) -> Vec<Rate> {
-    let selector = rate.selector.as_deref();
-    let pins = selector.and_then(|text| pins(text, facts));
+    let selector = rate.selector.as_ref();
+    let pins = selector.and_then(|selector| pins(selector, facts));
     let of = |pin: Option<PortPin>| Rate {
         port: pin,
         ..rate.clone()
@@ -139,14 +141,11 @@ fn pinned_layer(layer: &PortLayer, facts: &Facts) -> Vec<PortLayer> {
 /// Replaces the names of `wish.except` by the ports that they mean now. A GUID and a PCI address
 /// mean the same after the boot.
 fn pin_exceptions(wish: &mut LinkWish, facts: &Facts) {
-    for text in std::mem::take(&mut wish.except) {
-        let is_name = matches!(
-            Selector::parse(&text),
-            Some(Selector::Name(_) | Selector::Port { .. })
-        );
-        match pins(&text, facts).filter(|_| is_name) {
+    for selector in std::mem::take(&mut wish.except) {
+        let is_name = matches!(selector.means(), Means::Name(_) | Means::Port { .. });
+        match pins(&selector, facts).filter(|_| is_name) {
             Some(pins) => wish.except_ports.extend(pins),
-            None => wish.except.push(text),
+            None => wish.except.push(selector),
         }
     }
 }

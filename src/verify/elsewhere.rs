@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: an RDMA device that is not there under the requested name, and may be there under another.
 
-use kernel_cmdline::Selector;
-
 use super::checks::Id;
 use crate::facts::Facts;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
+use crate::wish::selector::Means;
 
 /// Maximum of device names in one line.
 const SHOWN: usize = 8;
@@ -50,15 +49,15 @@ struct Absent<'a> {
 
 impl<'a> Absent<'a> {
     fn of(wish: &'a LinkWish, facts: &'a Facts) -> Option<Absent<'a>> {
-        let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-        let device = match Selector::parse(name)? {
-            Selector::Name(device) | Selector::Port { device, .. } => device,
-            Selector::Guid(_) | Selector::Pci(_) => return None,
+        let selector = wish.selector()?;
+        let device = match selector.means() {
+            Means::Name(device) | Means::Port { device, .. } => device.as_str(),
+            Means::Guid(_) | Means::Pci(_) => return None,
         };
         let driver = numbered(device)?;
         let others: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
         (!others.contains(&device)).then_some(Absent {
-            name,
+            name: selector.as_str(),
             device,
             driver,
             others,
@@ -94,7 +93,7 @@ mod tests {
             ..Facts::default()
         };
         let wish = LinkWish {
-            target: Target::Named(target.to_owned()),
+            target: Target::from(target.to_owned()),
             ..LinkWish::default()
         };
         finding(&wish, &facts)?.found

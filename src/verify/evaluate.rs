@@ -4,8 +4,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel_cmdline::Selector;
-
 use super::checks::Id;
 use super::object::{Bond, Interface, Ipoib, Link, Object, Port, Root, Server, findings};
 use super::siblings::Siblings;
@@ -24,6 +22,7 @@ use crate::wish::expectation::{
     Expectation, LinkWish, ModuleWish, PortPin, Rate, Require, RootWish, ServerWish, Target,
 };
 use crate::wish::ipoib::IpoibWish;
+use crate::wish::selector::Selector;
 
 /// Results that `verify` uses more than once.
 struct Lookup<'a> {
@@ -71,19 +70,17 @@ impl LeastRate {
 impl<'a> Lookup<'a> {
     fn new(expectation: &'a Expectation, facts: &'a Facts) -> Lookup<'a> {
         let ports = Ports::new(facts);
-        let meant = |pin: Option<&PortPin>, selector: &str| match pin {
+        let meant = |pin: Option<&PortPin>, selector: &Selector| match pin {
             Some(pin) => ports.of_pin(pin),
             None => Pinned {
-                ports: Selector::parse(selector)
-                    .map(|selector| select::ports(&selector, facts))
-                    .unwrap_or_default(),
+                ports: select::ports(selector, facts),
                 is_certain: true,
             },
         };
         let names = |ports: &[PortRef<'_>]| ports.iter().map(PortRef::name).collect();
         let rates = expectation.rates.iter().map(|rate| {
-            let selector = rate.selector.as_deref();
-            let meant = selector.map(|text| meant(rate.port.as_ref(), text));
+            let selector = rate.selector.as_ref();
+            let meant = selector.map(|selector| meant(rate.port.as_ref(), selector));
             LeastRate {
                 is_certain: meant.as_ref().is_none_or(|meant| meant.is_certain),
                 ports: meant.map(|meant| names(&meant.ports)),
@@ -114,7 +111,7 @@ impl<'a> Lookup<'a> {
         let is_lost = |found: &LeastRate| found.ports.as_ref().is_some_and(BTreeSet::is_empty);
         let lost = rates.filter(|(rate, found)| rate.port.is_none() && is_lost(found));
         let line = |(rate, _): (&Rate, _)| {
-            let (port, gbps) = (rate.selector.as_deref()?, f64::from(rate.megabits) / 1000.0);
+            let (port, gbps) = (rate.selector.as_ref()?, f64::from(rate.megabits) / 1000.0);
             Some(format!("rd.ib.rate={port}={gbps}: no port is {port}"))
         };
         lost.filter_map(line).collect()
@@ -570,7 +567,7 @@ fn lost_cards(wish: &LinkWish, cards: &[String], lookup: &Lookup<'_>) -> Vec<Lin
     let lost = cards.iter().filter(|address| !is_there(address));
     let report = |address: &String| {
         let card = LinkWish {
-            target: Target::Named(format!("pci={address}")),
+            target: Target::from(format!("pci={address}")),
             requested_by: wish.requested_by.clone(),
             required: true,
             ..LinkWish::default()
@@ -583,16 +580,17 @@ fn lost_cards(wish: &LinkWish, cards: &[String], lookup: &Lookup<'_>) -> Vec<Lin
 /// Every port: one report for each HCA that must have an RDMA device and has none.
 fn bare_functions(wish: &LinkWish, facts: &Facts, out: &mut Vec<LinkReport>) {
     let selector = |function: &Function| format!("pci={}", function.address);
+    let is_excepted = |text: &str| wish.except.iter().any(|except| *except == *text);
     let is_meant = |function: &&Function| {
         let may_be = function.infiniband || function.is_of_both() || function.recovery;
         let is_of_layer = may_be || wish.link_layer != Some(LinkLayer::InfiniBand);
         let is_other = function.infiniband && wish.link_layer == Some(LinkLayer::Ethernet);
-        is_of_layer && !is_other && !wish.except.contains(&selector(function))
+        is_of_layer && !is_other && !is_excepted(&selector(function))
     };
     let functions = facts.functions.iter().filter(|f| f.is_missing());
     for function in functions.filter(is_meant) {
         let link = LinkWish {
-            target: Target::Named(selector(function)),
+            target: Target::from(selector(function)),
             requested_by: wish.requested_by.clone(),
             required: true,
             ..LinkWish::default()

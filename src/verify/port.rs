@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of a link and of its port.
 
-use kernel_cmdline::Selector;
-
 use super::checks::Id;
 use super::object::{Link, Port};
 use super::{elsewhere, present, unnamed};
@@ -15,6 +13,7 @@ use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
 use crate::system::drivers;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
+use crate::wish::selector::{Means, Selector};
 
 /// The finding for a link that is not possible on this machine.
 pub fn refused(wish: &LinkWish) -> Finding {
@@ -132,18 +131,16 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     if wish.netdev.is_some() && facts.devices.is_empty() {
         return failed("no RDMA device", wish.target.as_str());
     }
-    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
     let finding = failed(&found, wish.target.as_str());
-    match Selector::parse(name) {
-        Some(Selector::Pci(address)) => at_address(finding, &address.to_string(), facts),
+    match wish.selector().map(Selector::means) {
+        Some(Means::Pci(address)) => at_address(finding, &address.to_string(), facts),
         _ => present::on_bus(finding, facts),
     }
 }
 
 /// The finding if the wish names ports that exist and carry no link.
 fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
-    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-    let named = select::others(&Selector::parse(name)?, facts);
+    let named = select::others(wish.selector()?, facts);
     let first = named.first()?;
     let finding = |found: &str, hint: &str| {
         Finding::failed(Id::DevicePresent, found, "a port that carries a link").hint(hint)

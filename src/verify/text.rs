@@ -311,7 +311,7 @@ mod tests {
 
     fn link(name: &str, required: bool, finding: Finding) -> LinkReport {
         let wish = LinkWish {
-            target: Target::Named(name.to_owned()),
+            target: Target::from(name.to_owned()),
             required,
             ..LinkWish::default()
         };

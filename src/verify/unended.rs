@@ -2,13 +2,12 @@
 //! PURE: a port whose card changes the types of its ports is not verified; a write that takes long
 //! is named where it keeps an object from what is expected.
 
-use kernel_cmdline::Selector;
-
 use super::checks::Id;
 use super::object::{Interface, Object};
 use crate::facts::{Facts, PortRef, Unended, rules};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::IpoibWish;
+use crate::wish::selector::{Means, Selector};
 
 /// Takes the writes into account. While the types of its card's ports are written, a port is not
 /// verified, whatever was found: the driver removes it. The first failed finding names a write that
@@ -42,15 +41,9 @@ fn is_cause(write: &Unended, check: Id, object: &Object<'_>, facts: &Facts) -> b
 
 /// Whether the object has no port, and is the PCI function with this address or names it.
 fn is_named(card: &str, object: &Object<'_>) -> bool {
-    let is_address = |text: &str| {
-        let selector = Selector::parse(text);
-        matches!(selector, Some(Selector::Pci(address)) if address.to_string() == card)
-    };
+    let is_address = |selector: &Selector| matches!(selector.means(), Means::Pci(address) if address.to_string() == card);
     let link = object.link.as_ref().filter(|link| link.port.is_none());
-    let is_linked = link.is_some_and(|link| {
-        let text = link.wish.port.as_deref();
-        is_address(text.unwrap_or(link.wish.target.as_str()))
-    });
+    let is_linked = link.is_some_and(|link| link.wish.selector().is_some_and(is_address));
     is_linked
         || object
             .function

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::Selector;
-
 use super::checks::Id;
 use super::present::{self, SHOWN};
 use crate::facts::{Facts, Function, Netdev, PortRef};
@@ -13,14 +11,16 @@ use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
+use crate::wish::selector::Means;
 
 /// The finding if the wish names its port by an IPoIB interface that does not exist, on a machine with
 /// RDMA devices.
 pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     wish.ipoib.as_ref()?;
-    let name = wish.port.as_deref().unwrap_or(wish.target.as_str());
-    let is_name = matches!(Selector::parse(name)?, Selector::Name(_));
-    if !is_name || facts.netdev(name).is_some() || facts.devices.is_empty() {
+    let Means::Name(name) = wish.selector()?.means() else {
+        return None;
+    };
+    if facts.netdev(name).is_some() || facts.devices.is_empty() {
         return None;
     }
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
@@ -162,7 +162,7 @@ mod tests {
 
     fn of_ib0(facts: &Facts) -> (String, String) {
         let wish = LinkWish {
-            target: Target::Named("ib0".to_owned()),
+            target: Target::from("ib0".to_owned()),
             ipoib: Some(IpoibWish::default()),
             ..LinkWish::default()
         };

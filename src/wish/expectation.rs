@@ -13,6 +13,7 @@ use crate::system::drivers;
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::{FULL_MEMBER, IpoibWish};
 use crate::wish::origin::Origin;
+use crate::wish::selector::Selector;
 use crate::wish::storage;
 
 /// How many of the links must be verified (`rd.ib.require=`).
@@ -34,8 +35,10 @@ pub enum Target {
     /// Every port of the machine.
     #[default]
     Any,
-    /// A selector as written (`mlx5_0:1`, `guid=0x...`, `ib0`), or a requested interface or bond.
-    Named(String),
+    /// A selector as written (`mlx5_0:1`, `guid=0x...`), or a name that may be one: `ib0`, `bond0`.
+    Selector(Selector),
+    /// The name of a requested interface that is no selector: the child of `guid=0x...`.
+    Name(String),
 }
 
 impl Target {
@@ -43,17 +46,32 @@ impl Target {
     pub fn as_str(&self) -> &str {
         match self {
             Target::Any => "any port",
-            Target::Named(name) => name,
+            Target::Selector(selector) => selector.as_str(),
+            Target::Name(name) => name,
+        }
+    }
+
+    /// The selector, if the name is one.
+    pub fn selector(&self) -> Option<&Selector> {
+        match self {
+            Target::Selector(selector) => Some(selector),
+            Target::Any | Target::Name(_) => None,
         }
     }
 }
 
 impl From<String> for Target {
     fn from(text: String) -> Target {
-        match Target::Any.as_str() == text {
-            true => Target::Any,
-            false => Target::Named(text),
+        if Target::Any.as_str() == text {
+            return Target::Any;
         }
+        Selector::parse(&text).map_or_else(|| Target::Name(text), Target::Selector)
+    }
+}
+
+impl From<Selector> for Target {
+    fn from(selector: Selector) -> Target {
+        Target::Selector(selector)
     }
 }
 
@@ -82,7 +100,7 @@ pub struct LinkWish {
     pub target: Target,
     /// The selector of the port, if `target` is not a selector: the parent of an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<String>,
+    pub port: Option<Selector>,
     /// The argument that requested it.
     pub requested_by: Option<Origin>,
     /// Under [`Require::Listed`]: the boot depends on it.
@@ -124,7 +142,7 @@ pub struct LinkWish {
     pub megabits: Option<u32>,
     /// Selectors of ports that [`Target::Any`] does not mean (`rd.ib.require=all,-SELECTOR`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub except: Vec<String>,
+    pub except: Vec<Selector>,
     /// The ports that names of `except` meant when the links were handed over: udev may give the
     /// devices other names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,11 +157,18 @@ pub struct LinkWish {
     pub undriven: bool,
 }
 
+impl LinkWish {
+    /// The selector of its port; none for any port, and for a name that is no selector.
+    pub fn selector(&self) -> Option<&Selector> {
+        self.port.as_ref().or_else(|| self.target.selector())
+    }
+}
+
 /// A minimum rate (`rd.ib.rate=`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     /// Which ports, as written; none for all.
-    pub selector: Option<String>,
+    pub selector: Option<Selector>,
     /// Mb/s.
     pub megabits: u32,
     /// The port that `selector` meant when the links were handed over.
@@ -155,7 +180,7 @@ pub struct Rate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortLayer {
     /// Which ports, as written.
-    pub selector: String,
+    pub selector: Selector,
     /// None: whatever the card detects.
     pub link_layer: Option<LinkLayer>,
     /// The port that `selector` meant when the links were handed over.
@@ -277,7 +302,7 @@ impl Expectation {
         };
         let texts = candidates.iter().flat_map(|link| link.except.iter());
         let pins = candidates.iter().flat_map(|link| link.except_ports.iter());
-        let texts = texts.map(String::as_str);
+        let texts = texts.map(Selector::as_str);
         let except: Vec<&str> = texts.chain(pins.map(|pin| pin.name.as_str())).collect();
         if !except.is_empty() {
             words.push_str(&format!(", without {}", except.join(", ")));

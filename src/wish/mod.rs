@@ -5,4 +5,5 @@ pub mod bond;
 pub mod expectation;
 pub mod ipoib;
 pub mod origin;
+pub mod selector;
 pub mod storage;

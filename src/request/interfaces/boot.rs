@@ -2,10 +2,11 @@
 //! PURE: the interface that the machine boots from, and the interface of an `ip=` that names none.
 //! Sources: dracut 059, `parse-ip-opts.sh`, `net-genrules.sh`, `ifup.sh` of network-legacy.
 
-use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Selector, Spanned};
+use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
 
 use crate::request::interfaces::{Key, bonds_of, is_infiniband, is_single, key};
 use crate::request::unquoted;
+use crate::wish::selector::Means;
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -92,11 +93,11 @@ fn is_perhaps_named(arguments: &Arguments<'_>) -> bool {
 
 /// How a key spells its port.
 fn spelling(key: &Key) -> Spelling {
-    match Selector::parse(&key.port) {
-        Some(Selector::Guid(_)) => Spelling::Guid,
-        Some(Selector::Pci(_)) => Spelling::Pci,
-        Some(Selector::Port { .. }) => Spelling::Port,
-        _ => Spelling::Name,
+    match key.port.means() {
+        Means::Guid(_) => Spelling::Guid,
+        Means::Pci(_) => Spelling::Pci,
+        Means::Port { .. } => Spelling::Port,
+        Means::Name(_) => Spelling::Name,
     }
 }
 
