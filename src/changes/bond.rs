@@ -4,7 +4,7 @@
 //! up.
 
 use super::expected::Slave;
-use super::{Bond, Change, Draft, Need, Setting, What};
+use super::{Bond, Change, Draft, Need, Setting, What, Writing};
 use crate::facts::{Netdev, rules};
 use crate::system::drivers;
 use crate::wish::bond::{BondFacts, MODE};
@@ -59,12 +59,12 @@ impl Draft<'_> {
     }
 
     fn option(&mut self, netdev: &Netdev, found: &BondFacts, option: &str, value: &str) {
-        let option = Setting::BondOption {
+        let option = Writing::BondOption {
             option: option.to_owned(),
             value: value.to_owned(),
             slaves: found.slaves.len(),
         };
-        self.set(netdev, option);
+        self.write(netdev, option);
     }
 
     fn slave(&mut self, slave: &Slave<'_>, bond: &Netdev, index: u32, found: &BondFacts) {

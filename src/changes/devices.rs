@@ -7,7 +7,7 @@ use std::fmt;
 
 use kernel_cmdline::{LinkKind, PortType};
 
-use super::{Change, Done, Draft, Expected, Ground, Need, What};
+use super::{Change, Done, Draft, Expected, Ground, Need, What, Writing};
 use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
 use crate::loader::is_port_type;
@@ -68,7 +68,7 @@ impl Draft<'_> {
                 object: card,
                 index: 0,
                 need: Need::Requested,
-                what: What::PortTypes(ports),
+                what: What::Write(Writing::PortTypes(ports)),
             });
         }
     }
@@ -128,7 +128,7 @@ impl Draft<'_> {
         }
         for ((device, port), (step, mode, link_layer)) in roce_modes(steps, self.facts) {
             let what = match link_layer {
-                LinkLayer::Ethernet => What::RoceMode { port, mode, step },
+                LinkLayer::Ethernet => What::Write(Writing::RoceMode { port, mode, step }),
                 other => What::Impossible(
                     Error::new(
                         format!("{device}/{port}"),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CardPort, Change, Need, Setting, What};
+use super::{CardPort, Change, Need, Setting, What, Writing};
 use crate::inet::Route;
 
 /// Number of renames of one interface: against another program that renames it, more tries do not
@@ -36,7 +36,7 @@ impl Done {
     pub fn allows(&self, change: &Change) -> bool {
         let object = &change.object;
         match &change.what {
-            What::RoceMode { port, step, .. } => {
+            What::Write(Writing::RoceMode { port, step, .. }) => {
                 let done = self.roce_modes.get(&(object.clone(), *port));
                 done.is_none_or(|done| done < step)
             }
@@ -48,7 +48,7 @@ impl Done {
                 let is_suggested = matches!(change.need, Need::Suggested(_));
                 !(is_suggested && self.routes.contains(&key(change.index, route)))
             }
-            What::Set(Setting::BondOption {
+            What::Write(Writing::BondOption {
                 option,
                 value,
                 slaves,
@@ -75,7 +75,7 @@ impl Done {
     /// Records that the change is tried now.
     pub fn record(&mut self, change: &Change) {
         match &change.what {
-            What::RoceMode { port, step, .. } => {
+            What::Write(Writing::RoceMode { port, step, .. }) => {
                 self.roce_modes
                     .insert((change.object.clone(), *port), *step);
             }
@@ -86,7 +86,7 @@ impl Done {
             What::Set(Setting::Mtu(bytes)) => {
                 self.mtus.insert((change.index, *bytes));
             }
-            What::Set(Setting::BondOption {
+            What::Write(Writing::BondOption {
                 option,
                 value,
                 slaves,

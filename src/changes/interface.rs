@@ -3,7 +3,7 @@
 //! mode precedes up, because some drivers accept it only then; the MTU follows the carrier, because
 //! the broadcast group limits it.
 
-use super::{Draft, Expected, Interface, Need, Setting, What, ground};
+use super::{Draft, Expected, Interface, Need, Setting, What, Writing, ground};
 use crate::error::Error;
 use crate::facts::{Netdev, rules, select};
 use crate::hardware::HardwareType;
@@ -40,7 +40,7 @@ impl Draft<'_> {
             && self.is_settled(parent)
             && !rules::is_in_partition(parent, pkey)
         {
-            self.set(parent, Setting::CreateChild(pkey | FULL_MEMBER));
+            self.write(parent, Writing::CreateChild(pkey | FULL_MEMBER));
         }
     }
 
@@ -65,7 +65,7 @@ impl Draft<'_> {
     fn mode(&mut self, wish: &IpoibWish, netdev: &Netdev) {
         let found = rules::current_mode(netdev);
         match wish.mode.map(|requested| rules::mode(requested, netdev)) {
-            Some(Ok(mode)) if found != Some(mode) => self.set(netdev, Setting::Mode(mode)),
+            Some(Ok(mode)) if found != Some(mode) => self.write(netdev, Writing::Mode(mode)),
             // The check of the mode reports that waiting does not help.
             Some(Err(reason)) => self.refuse(netdev, Error::new(&netdev.ifname, reason)),
             _ => {}
@@ -83,7 +83,7 @@ impl Draft<'_> {
     ) {
         for (name, value) in ground::sysctls(wish) {
             if !self.ground.has_sysctl(&netdev.ifname, name, value) {
-                self.set(netdev, Setting::Sysctl(name, value));
+                self.write(netdev, Writing::Sysctl(name, value));
             }
         }
         self.up(netdev);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The difference between expected and found state, as a list of changes in the order in which they
 //! are made. [`changes`] is pure; `ground` reads state that facts do not show, `setting` applies
-//! the settings of one interface.
+//! the settings of one interface by rtnetlink.
 
 mod addresses;
 mod bond;
@@ -13,6 +13,7 @@ mod interface;
 mod setting;
 #[cfg(test)]
 mod tests;
+mod writing;
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -31,6 +32,7 @@ pub use done::Done;
 pub use expected::{Bond, Expected, Interface};
 pub use ground::{Claim, Ground};
 pub use setting::{Rival, Setting, route_text};
+pub use writing::Writing;
 
 /// One change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +61,8 @@ pub enum Need {
 /// What is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// The types of the ports of an mlx4 card, in the order that the card accepts.
-    PortTypes(Vec<CardPort>),
+    /// Let the loader write something.
+    Write(Writing),
     /// Set which network namespaces see RDMA devices.
     NetnsMode(NetnsMode),
     /// Add a software RDMA link on an interface.
@@ -69,15 +71,6 @@ pub enum What {
         kind: LinkKind,
         /// The interface below.
         netdev: String,
-    },
-    /// Set the default RoCE mode of a port, in the spelling of configfs.
-    RoceMode {
-        /// Port number, from 1.
-        port: u32,
-        /// `IB/RoCE v1` or `RoCE v2`.
-        mode: &'static str,
-        /// Position of the step of the plan that requests it.
-        step: usize,
     },
     /// Wait: udev has not named the interface yet.
     AwaitName,
@@ -100,15 +93,12 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let object = &self.object;
         match &self.what {
-            What::PortTypes(ports) => {
-                let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-                write!(f, "{object}: set {}", ports.join(", then "))
+            What::Write(writing @ Writing::RoceMode { port, .. }) => {
+                write!(f, "{object}/{port}: {writing}")
             }
+            What::Write(writing) => write!(f, "{object}: {writing}"),
             What::NetnsMode(mode) => write!(f, "{object}: set network namespace mode {mode}"),
             What::AddLink { kind, netdev } => write!(f, "{object}: add {kind} link on {netdev}"),
-            What::RoceMode { port, mode, .. } => {
-                write!(f, "{object}/{port}: set default RoCE mode {mode}")
-            }
             What::AwaitName => write!(f, "{object}: wait until udev has named the interface"),
             What::Claim(address) => write!(f, "{object}: probe address {address} by ARP"),
             What::Yield { address, owner } => {
@@ -189,6 +179,11 @@ impl Draft<'_> {
     /// Adds a requested setting of an interface.
     fn set(&mut self, netdev: &Netdev, setting: Setting) {
         self.on(netdev, Need::Requested, What::Set(setting));
+    }
+
+    /// Adds a requested write to an interface.
+    fn write(&mut self, netdev: &Netdev, writing: Writing) {
+        self.on(netdev, Need::Requested, What::Write(writing));
     }
 
     /// Adds a request that is not possible.

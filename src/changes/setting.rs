@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A setting of one network interface, and the request to the kernel that applies it.
+//! A setting of one network interface that is made by rtnetlink.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use crate::error::Error;
 use crate::inet::{Address, Route};
-use crate::loader::{Interface, Write};
 use crate::system::net::Net;
 use crate::wish::bond::MODE;
-use crate::wish::ipoib::Mode;
 
 /// What becomes of another route to the same network: the kernel has one route to a network with the
 /// same metric, unless a second one is appended.
@@ -24,33 +22,17 @@ pub enum Rival {
     Outranked,
 }
 
-/// A setting of a network interface.
+/// A setting of a network interface, by rtnetlink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// Create a child for this P_Key.
-    CreateChild(u16),
     /// Rename the interface.
     Rename(String),
-    /// Set the transport mode of IPoIB.
-    Mode(Mode),
-    /// Write an IPv6 setting below `/proc/sys/net/ipv6/conf/IF`.
-    Sysctl(&'static str, &'static str),
     /// Set administratively up.
     Up,
     /// Set administratively down: a bond before its mode is set, a slave before it joins its bond.
     Down,
     /// Create the bond of this name.
     MakeBond,
-    /// Set an option of a bond.
-    BondOption {
-        /// File name of the option.
-        option: String,
-        /// Value; `;` separates the addresses of a list.
-        value: String,
-        /// Number of slaves of the bond: the driver may accept a refused option after another slave
-        /// has joined.
-        slaves: usize,
-    },
     /// Add the interface to a bond.
     Enslave {
         /// Name of the bond.
@@ -71,14 +53,10 @@ pub enum Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Setting::CreateChild(pkey) => write!(f, "create the child for P_Key {pkey:#06x}"),
             Setting::Rename(name) => write!(f, "rename to {name}"),
-            Setting::Mode(mode) => write!(f, "set mode {mode}"),
-            Setting::Sysctl(name, value) => write!(f, "set IPv6 {name} to {value}"),
             Setting::Up => f.write_str("set up"),
             Setting::Down => f.write_str("set down"),
             Setting::MakeBond => write!(f, "create the bond, mode {MODE}"),
-            Setting::BondOption { option, value, .. } => write!(f, "set option {option}={value}"),
             Setting::Enslave { bond, .. } => write!(f, "add to {bond}"),
             Setting::Mtu(bytes) => write!(f, "set MTU {bytes}"),
             Setting::AddAddress(address, None) => write!(f, "set address {address}"),
@@ -101,42 +79,10 @@ pub fn route_text(route: &Route) -> String {
 }
 
 impl Setting {
-    /// The write that applies the setting to the interface `name` with this index; none:
-    /// [`Setting::apply`] does.
-    pub fn write(&self, name: &str, index: u32) -> Option<Write> {
-        let name = name.to_owned();
-        let interface = Interface { name, index };
-        Some(match self {
-            Setting::CreateChild(pkey) => Write::CreateChild {
-                interface,
-                pkey: *pkey,
-            },
-            Setting::Mode(mode) => Write::Mode {
-                interface,
-                mode: *mode,
-            },
-            Setting::Sysctl(setting, value) => Write::Ipv6 {
-                interface,
-                setting: (*setting).to_owned(),
-                value: (*value).to_owned(),
-            },
-            Setting::BondOption { option, value, .. } => Write::BondOption {
-                bond: interface,
-                option: option.clone(),
-                value: value.clone(),
-            },
-            _ => return None,
-        })
-    }
-
-    /// Applies the setting to the interface `name` with this index, by rtnetlink. [`Error::found`]
-    /// is the kernel's answer. A setting with a [`Setting::write`] is refused.
+    /// Applies the setting to the interface `name` with this index. [`Error::found`] is the
+    /// kernel's answer.
     pub async fn apply(&self, name: &str, index: u32, net: &Net) -> Result<(), Error> {
         let set = match self {
-            Setting::CreateChild(_)
-            | Setting::Mode(_)
-            | Setting::Sysctl(..)
-            | Setting::BondOption { .. } => Err("only the loader can set this".to_owned()),
             Setting::Up => return net.set_up(name, index).await,
             Setting::Rename(name) => net.rename(index, name).await,
             Setting::Down => net.set_down(index).await,

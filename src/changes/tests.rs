@@ -168,7 +168,7 @@ fn a_port_type_is_tried_once_by_each_step_for_the_port() {
                 .for_each(|shown| "ib".clone_into(shown));
         };
         for change in machine.with(done, edit) {
-            if let What::PortTypes(of) = change.what {
+            if let What::Write(Writing::PortTypes(of)) = change.what {
                 ports.extend(of.iter().map(|port| (port.port, port.value, port.step)));
             }
         }

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::Walk;
 use super::act::refuse;
 use super::naming::UDEV_DATA;
-use super::writes::{self, Written};
-use crate::changes::{CardPort, Change, Need, Setting, What, adopt, route_text};
+use super::writes::Written;
+use crate::changes::{CardPort, Change, Need, Setting, What, Writing, adopt, route_text};
 use crate::dhcp::hardware::Hardware;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, Touched};
@@ -63,20 +63,19 @@ impl Walk<'_> {
             if held.contains(&change.index) || self.parts.writes.holds(change) {
                 continue;
             }
-            if let Some(request) = writes::request(change) {
-                self.tried.done.record(change);
-                self.parts.writes.begin(change, request);
-                let written = self.parts.writes.soon(change, until).await;
-                is_changed |= self.written(written);
-                continue;
-            }
             let applied = match &change.what {
+                What::Write(writing) => {
+                    self.tried.done.record(change);
+                    let request = writing.request(&change.object, change.index);
+                    self.parts.writes.begin(change, request);
+                    let written = self.parts.writes.soon(change, until).await;
+                    is_changed |= self.written(written);
+                    continue;
+                }
                 What::NetnsMode(mode) => self.set_netns_mode(change, *mode).into(),
                 What::AddLink { kind, netdev } => {
                     self.add_link(&change.object, *kind, netdev, facts).into()
                 }
-                // Never here: `writes::request` has a request for each, which is begun above.
-                What::PortTypes(_) | What::RoceMode { .. } => Applied::Same,
                 What::AwaitName => {
                     let is_working = self.machine.root.exists(UDEV_DATA);
                     let naming = &mut self.parts.naming;
@@ -118,17 +117,15 @@ impl Walk<'_> {
         for Written { change, answer } in all {
             let is_failed = answer.is_failed();
             let is_changed = match (&change.what, answer) {
-                (What::PortTypes(ports), Answer::Ports(results)) => {
+                (What::Write(Writing::PortTypes(ports)), Answer::Ports(results)) => {
                     self.port_types_set(&change.object, ports, results)
                 }
-                (What::RoceMode { port, mode, .. }, Answer::Done(result)) => {
+                (What::Write(Writing::RoceMode { port, mode, .. }), Answer::Done(result)) => {
                     self.roce_mode_set(&change.object, *port, mode, result);
                     false
                 }
-                (What::Set(setting), Answer::Done(result)) => {
-                    self.was_set(&change, setting, result)
-                }
-                _ => false,
+                (What::Write(Writing::PortTypes(_)), _) | (_, Answer::Ports(_)) => false,
+                (_, Answer::Done(result)) => self.was_set(&change, result),
             };
             if is_changed || is_failed {
                 self.sight.touch(touched(&change.what));
@@ -155,30 +152,30 @@ impl Walk<'_> {
             routes.push(route_text(route));
             return Applied::Changed;
         }
-        self.was_set(change, setting, set).into()
+        self.was_set(change, set).into()
     }
 
     /// Takes the end of a setting. True if something follows from it.
-    fn was_set(&mut self, change: &Change, setting: &Setting, set: Result<()>) -> bool {
+    fn was_set(&mut self, change: &Change, set: Result<()>) -> bool {
         let name = &change.object;
         if let Err(error) = set {
-            self.refused(change, setting, &error);
+            self.refused(change, &error);
             return false;
         }
-        if *setting == Setting::Up {
+        if change.what == What::Set(Setting::Up) {
             self.tried.not_up.remove(name);
         }
-        if let Some(line) = made(setting) {
+        if let Some(line) = made(&change.what) {
             log::info!("{name}: {line}");
         }
         // The kernel shows it as written: nothing follows from it.
-        !matches!(setting, Setting::Sysctl(..))
+        !matches!(change.what, What::Write(Writing::Sysctl(..)))
     }
 
-    fn refused(&mut self, change: &Change, setting: &Setting, error: &Error) {
+    fn refused(&mut self, change: &Change, error: &Error) {
         let name = &change.object;
-        match (setting, change.need) {
-            (Setting::Up, _) => {
+        match (&change.what, change.need) {
+            (What::Set(Setting::Up), _) => {
                 let text = error.to_string();
                 if self.tried.not_up.get(name) != Some(&text) {
                     log::error!("{text}");
@@ -326,18 +323,18 @@ impl Walk<'_> {
 fn touched(what: &What) -> Touched {
     match what {
         What::Yield { .. }
+        | What::Write(Writing::Sysctl(..))
         | What::Set(
             Setting::Mtu(_)
             | Setting::Up
             | Setting::Down
-            | Setting::Sysctl(..)
             | Setting::AddAddress(..)
             | Setting::RemoveAddress(_)
             | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
         ) => Touched::Nothing,
         // A bond's message may lack the option. A known mode of network namespaces is kept otherwise.
-        What::Set(Setting::BondOption { .. }) | What::NetnsMode(_) => Touched::Everything,
+        What::Write(Writing::BondOption { .. }) | What::NetnsMode(_) => Touched::Everything,
         _ => Touched::Lists,
     }
 }
@@ -350,18 +347,18 @@ fn is_of_address(what: &What) -> bool {
 }
 
 /// What was made, in the words of the log; none: the log has no line for it.
-fn made(setting: &Setting) -> Option<String> {
-    Some(match setting {
-        Setting::CreateChild(pkey) => {
+fn made(what: &What) -> Option<String> {
+    Some(match what {
+        What::Write(Writing::CreateChild(pkey)) => {
             format!("child of P_Key {pkey:#06x} made (full membership bit set)")
         }
-        Setting::Rename(name) => format!("renamed to {name}"),
-        Setting::Mode(mode) => format!("mode {mode}"),
-        Setting::Up => "set up".to_owned(),
-        Setting::MakeBond => format!("bond made, {MODE}"),
-        Setting::Enslave { .. } => "in its bond".to_owned(),
-        Setting::AddAddress(address, _) => format!("address {address}"),
-        Setting::AddRoute(route, _) => route_text(route),
+        What::Write(Writing::Mode(mode)) => format!("mode {mode}"),
+        What::Set(Setting::Rename(name)) => format!("renamed to {name}"),
+        What::Set(Setting::Up) => "set up".to_owned(),
+        What::Set(Setting::MakeBond) => format!("bond made, {MODE}"),
+        What::Set(Setting::Enslave { .. }) => "in its bond".to_owned(),
+        What::Set(Setting::AddAddress(address, _)) => format!("address {address}"),
+        What::Set(Setting::AddRoute(route, _)) => route_text(route),
         _ => return None,
     })
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::part::{Part, Wake};
 use crate::changes::{Change, Setting, What};
 use crate::facts::{Facts, Netdev, Readers, Unended};
-use crate::loader::{Answer, Loader, Request, Write};
+use crate::loader::{Answer, Loader, Request};
 
 /// From then on the report names the write, and no verdict waits for it.
 const LONG: Duration = Duration::from_secs(5);
@@ -66,24 +66,6 @@ pub struct Writes<'a> {
     ended: Vec<Written>,
     /// The changes whose write has failed, and until when each is held.
     failed: Vec<(Change, Instant)>,
-}
-
-/// What the loader must do for the change; none: the walk makes the change itself.
-pub fn request(change: &Change) -> Option<Request> {
-    let object = &change.object;
-    match &change.what {
-        What::PortTypes(ports) => Some(Request::PortTypes {
-            card: object.clone(),
-            ports: ports.iter().map(|port| (port.port, port.value)).collect(),
-        }),
-        What::RoceMode { port, mode, .. } => Some(Request::Write(Write::RoceMode {
-            device: object.clone(),
-            port: *port,
-            mode: (*mode).to_owned(),
-        })),
-        What::Set(setting) => setting.write(object, change.index).map(Request::Write),
-        _ => None,
-    }
 }
 
 impl<'a> Writes<'a> {
@@ -230,7 +212,7 @@ mod tests {
     use nix::sys::socket::MsgFlags;
 
     use super::*;
-    use crate::changes::Need;
+    use crate::changes::{Need, Writing};
     use crate::error::Error;
     use crate::system::worker::{Worker, receive_from, send_to};
     use crate::wish::ipoib::Mode;
@@ -259,25 +241,26 @@ mod tests {
     /// The interfaces; the index is the position, from 1.
     const INTERFACES: [&str; 5] = ["stuck", "refused", "ib0", "ib1", "ib2"];
 
-    fn change(object: &str, setting: Setting) -> Change {
+    fn change(object: &str, what: What) -> Change {
         let mut indices = (1..).zip(INTERFACES);
         Change {
             object: object.to_owned(),
             index: indices.find(|(_, name)| *name == object).unwrap().0,
             need: Need::Requested,
-            what: What::Set(setting),
+            what,
         }
     }
 
+    const MODE: Writing = Writing::Mode(Mode::Connected);
+
     fn connected(object: &str) -> Change {
-        change(object, Setting::Mode(Mode::Connected))
+        change(object, What::Write(MODE))
     }
 
     fn begin(writes: &mut Writes<'_>, object: &str) {
         let change = connected(object);
         assert!(!writes.holds(&change));
-        let request = request(&change).unwrap();
-        writes.begin(&change, request);
+        writes.begin(&change, MODE.request(object, change.index));
         assert!(writes.holds(&change));
     }
 
@@ -289,10 +272,10 @@ mod tests {
         let soon = || Instant::now() + Duration::from_millis(50);
         assert!(writes.soon(&connected("stuck"), soon()).await.is_empty());
         let bond = "stuck".to_owned();
-        let joins = Setting::Enslave { bond, index: 1 };
+        let joins = What::Set(Setting::Enslave { bond, index: 1 });
         assert!(writes.holds(&change("ib1", joins)));
-        assert!(writes.holds(&change("stuck", Setting::Up)));
-        assert!(!writes.holds(&change("ib0", Setting::Up)));
+        assert!(writes.holds(&change("stuck", What::Set(Setting::Up))));
+        assert!(!writes.holds(&change("ib0", What::Set(Setting::Up))));
         begin(&mut writes, "ib0");
         let minute = Instant::now() + Duration::from_secs(60);
         let ended = writes.soon(&connected("ib0"), minute).await;
@@ -345,7 +328,10 @@ mod tests {
         assert!(!writes.is_busy());
         assert!(writes.holds(&connected("refused")));
         assert!(!writes.holds(&connected("ib0")));
-        assert!(!writes.holds(&change("refused", Setting::Mode(Mode::Datagram))));
+        assert!(!writes.holds(&change(
+            "refused",
+            What::Write(Writing::Mode(Mode::Datagram))
+        )));
         assert!(writes.due().is_some(), "the walk looks again then");
         tokio::time::advance(RETRY).await;
         assert!(!writes.holds(&connected("refused")));
@@ -378,13 +364,14 @@ mod tests {
         };
         assert_eq!((named(&mut writes), writes.due()), (vec![stuck], None));
         assert!(!writes.is_any_short(), "no verdict waits for it any longer");
+        let types = Writing::PortTypes(Vec::new());
         let card = Change {
             object: "0000:05:00.0".to_owned(),
             index: 0,
             need: Need::Requested,
-            what: What::PortTypes(Vec::new()),
+            what: What::Write(types.clone()),
         };
-        writes.begin(&card, request(&card).unwrap());
+        writes.begin(&card, types.request(&card.object, 0));
         let shown = named(&mut writes).into_iter();
         let shown = shown.map(|one| (one.object, one.is_port_types, one.is_long));
         let (card, stuck) = ("0000:05:00.0".to_owned(), "stuck".to_owned());
