@@ -58,7 +58,8 @@ impl<'f> Ports<'f> {
     /// The ports that a link without a selector means: those of its link layer that it does not
     /// exclude. A port whose link layer is not known stays, and its check is unknown. A virtual function
     /// or a sub-function of a card of this machine does not count: it waits for a guest, and has no cable
-    /// of its own. If a port may be an excluded one, "every port" still requires it, and "any port" does not accept it.
+    /// of its own. If a port may be an excluded one, "every port" still requires it, and "any port" does
+    /// not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
         let pinned = link.except_ports.iter().chain(&link.switch_ports);
@@ -141,9 +142,9 @@ pub fn pins(selector: &Selector, facts: &Facts) -> Option<Vec<PortPin>> {
     pins.filter(|pins| !pins.is_empty())
 }
 
-/// The ports that `text` means in a link; `selector`, if it is one. An IPoIB interface and the device of its port may have the
-/// same name: rdma-core and udev name both after the PCI address (`ibp5s0`). A link with `ipoib` means
-/// the interface, unless `rd.ib.mode=` or `rd.ib.mtu=` without an interface added `ipoib` to it.
+/// The ports that `text` means in a link; `selector`, if it is one. An IPoIB interface and the device
+/// of its port may have the same name: rdma-core and udev name both after the PCI address (`ibp5s0`).
+/// A link with `ipoib` means the interface, unless `rd.ib.mode=` or `rd.ib.mtu=` without an interface added `ipoib` to it.
 pub fn named<'f>(
     link: &LinkWish,
     text: &str,

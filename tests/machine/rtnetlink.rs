@@ -32,17 +32,22 @@ fn in_empty_network(name: &str, test: impl AsyncFnOnce(Net) + Send + 'static) {
     });
 }
 
+/// Two interfaces, near0 and near1, each with an address of both families in a network of its own.
+fn two_links() -> [u32; 2] {
+    for (name, peer, subnet) in [("near0", "far0", 0), ("near1", "far1", 1)] {
+        ip(&format!("link add {name} type veth peer name {peer}"));
+        ip(&format!("link set {peer} up"));
+        ip(&format!("link set {name} up"));
+        ip(&format!("address add 10.{subnet}.0.2/24 dev {name}"));
+        ip(&format!("address add fd00:{subnet}::2/64 dev {name} nodad"));
+    }
+    ["near0", "near1"].map(index_of)
+}
+
 #[test]
 fn a_second_default_route_is_appended() {
     in_empty_network("two-gateways", async |net: Net| {
-        for (name, peer, subnet) in [("near0", "far0", 0), ("near1", "far1", 1)] {
-            ip(&format!("link add {name} type veth peer name {peer}"));
-            ip(&format!("link set {peer} up"));
-            ip(&format!("link set {name} up"));
-            ip(&format!("address add 10.{subnet}.0.2/24 dev {name}"));
-            ip(&format!("address add fd00:{subnet}::2/64 dev {name} nodad"));
-        }
-        let indexes = ["near0", "near1"].map(index_of);
+        let indexes = two_links();
         for gateways in [["10.0.0.1", "10.1.0.1"], ["fd00:0::1", "fd00:1::1"]] {
             let routes = gateways.map(|gateway| Route::default_through(gateway.parse().unwrap()));
             net.add_route(indexes[0], &routes[0]).await.unwrap();
@@ -70,14 +75,7 @@ fn a_second_default_route_is_appended() {
 #[test]
 fn the_default_route_of_the_boot_device_is_used() {
     in_empty_network("boot-gateway", async |net: Net| {
-        for (name, peer, subnet) in [("near0", "far0", 0), ("near1", "far1", 1)] {
-            ip(&format!("link add {name} type veth peer name {peer}"));
-            ip(&format!("link set {peer} up"));
-            ip(&format!("link set {name} up"));
-            ip(&format!("address add 10.{subnet}.0.2/24 dev {name}"));
-            ip(&format!("address add fd00:{subnet}::2/64 dev {name} nodad"));
-        }
-        let [other, boot] = ["near0", "near1"].map(index_of);
+        let [other, boot] = two_links();
         let default = |gateway: &str| Route::default_through(gateway.parse().unwrap());
         let used = |to: &str| ip(&format!("route get {to}"));
         for (to, near, far) in [
