@@ -27,7 +27,7 @@ pub(super) fn devices(
 ) -> Vec<Device> {
     let names = memory.names(look, CLASS);
     if let Some(readers) = readers {
-        let devices = readers.read(&names, look, memory.reads_lists());
+        let devices = readers.read(&names, look, memory.reads_devices());
         role::keep_sub_devices(look, &devices);
         return devices;
     }

@@ -21,6 +21,8 @@ pub enum Touched {
     /// The lists of RDMA devices, PCI functions and modules, the drivers of functions, and
     /// the mode of network namespaces if it was not known.
     Lists,
+    /// The RDMA devices: another one may have a name that is known.
+    Devices,
     /// What a function is, too: its PCI address may belong to another function now; the files of
     /// interfaces; and the mode of network namespaces.
     #[default]
@@ -33,6 +35,7 @@ impl Touched {
         match event.subsystem.as_str() {
             _ if event.is_synthetic => Touched::Nothing,
             "pci" if matches!(event.action, Action::Add | Action::Remove) => Touched::Everything,
+            "infiniband" => Touched::Devices,
             "pci" | "auxiliary" | "module" => Touched::Lists,
             subsystem if subsystem.starts_with("infiniband") => Touched::Lists,
             _ => Touched::Nothing,
@@ -108,6 +111,11 @@ impl Memory {
     /// True if the present look reads the lists of devices, functions and modules.
     pub(super) fn reads_lists(&self) -> bool {
         self.reads >= Touched::Lists
+    }
+
+    /// True if the present look reads all RDMA devices.
+    pub(super) fn reads_devices(&self) -> bool {
+        self.reads >= Touched::Devices
     }
 
     /// True if the present look keeps nothing of the last one.
@@ -201,7 +209,8 @@ mod tests {
             Touched::by_uevent(&uevent::parse(message.as_bytes()).unwrap())
         };
         for (action, subsystem, expected) in [
-            ("add", "infiniband", Touched::Lists),
+            ("add", "infiniband", Touched::Devices),
+            ("move", "infiniband", Touched::Devices),
             ("add", "infiniband_verbs", Touched::Lists),
             ("move", "net", Touched::Nothing),
             ("bind", "auxiliary", Touched::Lists),
@@ -224,7 +233,8 @@ mod tests {
             let of_udev = touched(action, subsystem, "SYNTH_UUID=0\0");
             assert_eq!(of_udev, Touched::Nothing, "{action} {subsystem}, synthetic");
         }
-        assert!(Touched::Nothing < Touched::Lists && Touched::Lists < Touched::Everything);
+        assert!(Touched::Nothing < Touched::Lists && Touched::Lists < Touched::Devices);
+        assert!(Touched::Devices < Touched::Everything);
         assert_eq!(
             Touched::default(),
             Touched::Everything,

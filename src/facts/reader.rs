@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::devices::{CLASS, SILENT, complete, identify, identify_again};
-use super::{Device, Look, Unread, role};
+use super::{Device, Look, Port, Unread, role};
 use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
@@ -206,6 +206,8 @@ struct Reader {
     open: Option<(Request, u64)>,
     /// The last request with its answer.
     answer: Option<(Request, Answer)>,
+    /// Time of the last answer, in ns since kernel start.
+    answered_ns: u64,
     /// The device had an event since that answer.
     is_changed: bool,
     /// Nothing touches the device again.
@@ -213,19 +215,28 @@ struct Reader {
     failure: Option<io::Error>,
 }
 
-/// Whether every change of the ports has an event of the device. A port on its way gets its
-/// attributes one by one, and older kernels than 5.6 tell of an event before they have them all; an
-/// Ethernet port follows its network interface.
-fn is_at_rest(device: &Device) -> bool {
+/// How long an answer about a port that is not ACTIVE stays true without an event: of ACTIVE every
+/// driver tells, of DOWN to INIT few.
+const UNTIL_ACTIVE: Duration = Duration::from_secs(1);
+
+/// How long an answer about these ports stays true while the device tells of no event. An ACTIVE port
+/// gets its attributes one by one, and older kernels than 5.6 tell of ACTIVE before the port has all of
+/// them; an Ethernet port follows its network interface: answers about these are true once.
+fn lasts(device: &Device) -> Duration {
     let is_set = |number: Option<u32>| number.is_some_and(|number| number != 0);
-    !device.ports.is_empty()
-        && device.ports.iter().all(|port| {
-            port.link_layer == Some(LinkLayer::InfiniBand)
-                && port.state == Some(PortState::Active)
-                && port.port_guid.is_some()
-                && is_set(port.lid)
-                && is_set(port.sm_lid)
-        })
+    let of_port = |port: &Port| match (port.link_layer, port.state) {
+        (Some(LinkLayer::InfiniBand), Some(PortState::Active))
+            if port.port_guid.is_some() && is_set(port.lid) && is_set(port.sm_lid) =>
+        {
+            Duration::MAX
+        }
+        (
+            Some(LinkLayer::InfiniBand),
+            Some(PortState::Down | PortState::Init | PortState::Armed),
+        ) => UNTIL_ACTIVE,
+        _ => Duration::ZERO,
+    };
+    device.ports.iter().map(of_port).min().unwrap_or_default()
 }
 
 impl Reader {
@@ -233,13 +244,15 @@ impl Reader {
     fn is_current(&mut self, request: &Request) -> bool {
         self.hear();
         let is_held = self.worker.is_some() && self.has_events && !self.is_changed;
+        let age = Duration::from_nanos(boottime_ns().saturating_sub(self.answered_ns));
         let is_answer = |(of, answer): &(Request, Answer)| {
             let lacks = |pkey| !answer.device.ports.iter().all(|p| p.pkeys.contains(pkey));
             let is_complete = match &request.depth {
                 Depth::Partitions(required) => !required.iter().any(lacks),
                 _ => true,
             };
-            of == request && is_complete && answer.unread.is_empty() && is_at_rest(&answer.device)
+            let is_true = answer.unread.is_empty() && age < lasts(&answer.device);
+            of == request && is_complete && is_true
         };
         is_held && self.open.is_none() && self.answer.as_ref().is_some_and(is_answer)
     }
@@ -307,6 +320,7 @@ impl Reader {
                 Ok(Some(Message::Found(found))) if !found.is_complete => self.identity = *found,
                 Ok(Some(Message::Found(found))) => {
                     self.has_events = found.has_events;
+                    self.answered_ns = boottime_ns();
                     let is_same = self.open.take().is_some_and(|(open, _)| open == *request);
                     match is_same {
                         true => self.answer = Some((request.clone(), *found)),
@@ -401,8 +415,8 @@ impl Readers {
         }
     }
 
-    /// Reads the devices with these names, side by side. Unless `is_all`, a device at rest that has
-    /// had no event is not read again.
+    /// Reads the devices with these names, side by side. Unless `is_all`, a device whose last answer is
+    /// still true ([`lasts`]) is not read again.
     pub fn read(&self, names: &[String], look: &mut Look<'_>, is_all: bool) -> Vec<Device> {
         let mut readers = self.readers.borrow_mut();
         let request = |name: &String| Request {

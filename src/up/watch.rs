@@ -173,7 +173,7 @@ async fn notifications(monitor: &AsyncFd<Monitor>, touched: &Cell<Touched>) {
     for event in events {
         log::debug!("NETLINK_RDMA: {event:?}");
     }
-    touched.set(touched.get().max(Touched::Lists));
+    touched.set(touched.get().max(Touched::Devices));
 }
 
 /// Returns when a reader has something to tell that no look has taken.

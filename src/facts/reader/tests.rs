@@ -63,15 +63,13 @@ fn count(name: &str, far: &OwnedFd) -> io::Result<()> {
         };
         answer.device.ifname = name.to_owned();
         answer.device.fw = Some(requests.to_string());
-        let state = if name == "late-sm" {
-            PortState::Init
-        } else {
-            PortState::Active
-        };
-        answer.device.ports = vec![Port {
-            state: Some(state),
-            ..active()
-        }];
+        let mut port = active();
+        match name {
+            "late-sm" => port.state = Some(PortState::Init),
+            "coming" => port.lid = Some(0),
+            _ => {}
+        }
+        answer.device.ports = vec![port];
         send(far, answer)?;
         if name == "restless" {
             send_to(far.as_fd(), &Message::Changed, wait)?;
@@ -87,10 +85,10 @@ fn start_counting(name: &str) -> io::Result<Worker> {
 }
 
 #[test]
-fn a_device_at_rest_without_an_event_is_not_read_again() {
+fn an_answer_that_is_still_true_is_not_requested_again() {
     let readers = Readers::new(BUDGET, start_counting);
     readers.listen();
-    let names = ["still", "restless", "deaf", "late-sm"].map(str::to_owned);
+    let names = ["still", "restless", "deaf", "coming"].map(str::to_owned);
     let root = Root::new("/");
     let read = |depth: Depth, is_all| {
         let mut look = Look::new(&root);
@@ -112,26 +110,53 @@ fn a_device_at_rest_without_an_event_is_not_read_again() {
 }
 
 #[test]
-fn a_port_is_at_rest_when_it_has_all_its_attributes() {
-    let device = |port: Port| Device {
-        ports: vec![active(), port],
-        ..Device::default()
+fn a_port_that_waits_for_its_subnet_manager_is_read_again_after_a_second() {
+    let readers = Readers::new(BUDGET, start_counting);
+    readers.listen();
+    let names = ["late-sm".to_owned()];
+    let root = Root::new("/");
+    let read = |answered_ns: Option<u64>| {
+        if let Some(answered_ns) = answered_ns {
+            let mut readers = readers.readers.borrow_mut();
+            readers.get_mut("late-sm").unwrap().answered_ns = answered_ns;
+        }
+        let mut devices = readers.read(&names, &mut Look::new(&root), false);
+        devices.pop().unwrap().fw.unwrap()
     };
-    assert!(is_at_rest(&device(active())));
-    let changes: [fn(&mut Port); 6] = [
-        |port| port.state = Some(PortState::Init),
-        |port| port.link_layer = Some(LinkLayer::Ethernet),
-        |port| port.lid = Some(0),
-        |port| port.sm_lid = None,
-        |port| port.port_guid = None,
-        |port| port.state = None,
-    ];
-    for change in changes {
+    let second = u64::try_from(UNTIL_ACTIVE.as_nanos()).unwrap();
+    assert_eq!(read(None), "1");
+    // A time yet to come: the answer is new, however slow the machine is.
+    assert_eq!(read(Some(u64::MAX)), "1");
+    assert_eq!(read(Some(boottime_ns() - second)), "2");
+}
+
+#[test]
+fn how_long_an_answer_is_true_without_an_event() {
+    let with = |change: &dyn Fn(&mut Port)| {
         let mut port = active();
         change(&mut port);
-        assert!(!is_at_rest(&device(port.clone())), "{port:?}");
+        lasts(&Device {
+            ports: vec![active(), port],
+            ..Device::default()
+        })
+    };
+    assert_eq!(lasts(&Device::default()), Duration::ZERO);
+    assert_eq!(with(&|_| {}), Duration::MAX);
+    for (state, expected) in [
+        (Some(PortState::Down), UNTIL_ACTIVE),
+        (Some(PortState::Init), UNTIL_ACTIVE),
+        (Some(PortState::Armed), UNTIL_ACTIVE),
+        (None, Duration::ZERO),
+    ] {
+        assert_eq!(with(&|port| port.state = state), expected, "{state:?}");
     }
-    assert!(!is_at_rest(&Device::default()));
+    let none = Duration::ZERO;
+    assert_eq!(with(&|port| port.link_layer = None), none);
+    let ethernet = Some(LinkLayer::Ethernet);
+    assert_eq!(with(&|port| port.link_layer = ethernet), none);
+    assert_eq!(with(&|port| port.lid = Some(0)), none);
+    assert_eq!(with(&|port| port.sm_lid = None), none);
+    assert_eq!(with(&|port| port.port_guid = None), none);
 }
 
 fn play(name: &str, far: &OwnedFd) -> io::Result<()> {
