@@ -20,7 +20,7 @@ case $? in
             rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/finished/50-ibboot.sh"
             rm -f /etc/cmdline.d/93-ibboot.conf
             /usr/sbin/ibboot --limit 10 up --reserve
-            rm -f /run/ibboot/requested /run/ibboot/result /run/ibboot/hold /run/ibboot/alone
+            rm -f /run/ibboot/requested /run/ibboot/result /run/ibboot/hold /run/ibboot/alone /run/ibboot/alone-nm
         fi
         return 0
         ;;

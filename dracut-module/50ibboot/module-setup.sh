@@ -135,6 +135,8 @@ install() {
         inst_simple "$moddir/initqueue.conf" "$systemdsystemunitdir/dracut-initqueue.service.d/50-ibboot.conf"
         inst_simple "$moddir/networkd-wait-online.conf" \
             "$systemdsystemunitdir/systemd-networkd-wait-online.service.d/50-ibboot.conf"
+        inst_simple "$moddir/nm-wait-online.conf" \
+            "$systemdsystemunitdir/nm-wait-online-initrd.service.d/50-ibboot.conf"
     else
         inst_hook cmdline 93 "$moddir/cmdline.sh"
         inst_hook cleanup 05 "$moddir/cleanup.sh"

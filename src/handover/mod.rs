@@ -51,9 +51,9 @@ pub const CHECK: &str = "check.json";
 pub const INTERFACES: &str = "interfaces";
 /// While this file exists, dracut's netroot waits for the verdict.
 pub const HOLD: &str = "hold";
-/// While this file exists, dracut's queue does not wait for systemd-networkd-wait-online, which
-/// would wait in vain (networkd-wait-online.conf).
-pub const ALONE: &str = "alone";
+/// While these files exist, dracut's queue does not wait for systemd-networkd-wait-online or for
+/// nm-wait-online-initrd, which would wait in vain (networkd-wait-online.conf, nm-wait-online.conf).
+pub const ALONE: [&str; 2] = ["alone", "alone-nm"];
 /// Exists if a link or network is requested. Tells the hooks what to do if `up` dies or hangs:
 /// [`what_hooks_do`].
 pub const REQUESTED: &str = "requested";

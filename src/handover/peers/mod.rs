@@ -289,14 +289,23 @@ fn with_parents<'a>(kept: &[Owned<'a>], facts: &'a Facts) -> Vec<&'a Netdev> {
     kept.iter().flat_map(of_one).collect()
 }
 
+/// Whether nm-initrd-generator wrote the profile.
+pub fn is_generated(profile: &str) -> bool {
+    value_of(profile, "org.freedesktop.NetworkManager.origin=") == Some("nm-initrd-generator")
+}
+
+/// The value of `key`, which ends with `=`.
+fn value_of<'a>(profile: &'a str, key: &str) -> Option<&'a str> {
+    profile.lines().find_map(|line| line.strip_prefix(key))
+}
+
 /// Whether nm-initrd-generator wrote the profile for one of the interfaces `taken`. Such a profile was
 /// never active, and in the real root it would set datagram mode.
 pub fn is_generated_for(profile: &str, taken: &[&Netdev]) -> bool {
-    let value = |key: &str| profile.lines().find_map(|line| line.strip_prefix(key));
-    let generated = value("org.freedesktop.NetworkManager.origin=") == Some("nm-initrd-generator");
-    if !generated {
+    if !is_generated(profile) {
         return false;
     }
+    let value = |key| value_of(profile, key);
     let address = value("mac-address=").and_then(HwAddr::parse);
     let guid = address.as_ref().and_then(HwAddr::guid);
     taken.iter().any(|netdev| {
