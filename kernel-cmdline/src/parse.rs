@@ -70,7 +70,9 @@ pub(crate) const FETCHED: &[&[u8]] = &[b"imgurl", b"inst.ks", b"inst.repo", b"in
 
 /// Whether a value of these arguments is a network address.
 fn is_url(value: &str) -> bool {
-    const SCHEMES: &[&str] = &["http:", "https:", "ftp:", "tftp:", "nfs:"];
+    const SCHEMES: &[&str] = &[
+        "http:", "https:", "ftp:", "tftp:", "nfs:", "nfs4:", "nfsiso:",
+    ];
     SCHEMES.iter().any(|scheme| value.starts_with(scheme))
 }
 

@@ -326,7 +326,7 @@ pub(super) const ROOT: Group = Group {
             help: "The root file system. The boot waits for the network if WHAT begins with nfs:, nfs4:, iscsi:, nbd:, \
                    cifs: or live:http, or is /dev/nfs, dhcp or wwinit (Warewulf). Whatever root= is, the boot also waits \
                    for the network if the command line has an imgurl= (xCAT), or an inst.ks=, inst.repo= or \
-                   inst.stage2= (anaconda) that begins with http:, https:, ftp:, tftp: or nfs:.",
+                   inst.stage2= (anaconda) that begins with http:, https:, ftp:, tftp:, nfs:, nfs4: or nfsiso:.",
             example: "root=nfs4:10.0.0.1:/srv/root:rdma,port=20049",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
