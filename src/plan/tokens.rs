@@ -48,6 +48,7 @@ const DRACUT: &str = "dracut";
 pub(super) const NETWORK_MODULE: &str = "the image's network module";
 const EARLIER: &str = "an earlier argument requests the same";
 const REPLACED: &str = "a later argument replaces it";
+const DISABLED: &str = "rd.bootif=0 switches it off";
 const NOBODY: &str = "no program carries it out: ibboot keeps the image's network module away from InfiniBand \
      interfaces, and no interface of this command line uses it";
 const SUPERSEDED: &str = "no interface uses it: another argument has precedence";
@@ -92,6 +93,7 @@ fn token(written: &Written, request: &Request, plan: &Plan) -> Token {
             Some(Token::new(origin, Fate::Step, "the same argument again"))
         }
         Known::Replaced => Some(Token::news(origin, REPLACED)),
+        Known::Disabled => Some(Token::news(origin, DISABLED)),
         Known::OfOthers | Known::Open => None,
     };
     let refusal = || {
@@ -363,6 +365,8 @@ mod tests {
             ("ip=eth0:dhcp", false),
             ("bootdev=eth0 ip=eth0:dhcp", false),
             ("vlan=vlan7:eth0 ip=vlan7:dhcp", false),
+            ("BOOTIF=01-52-54-00-1b-b0-00", false),
+            ("BOOTIF=01-52-54-00-1b-b0-00 rd.bootif=0", true),
             ("ip=ib1:link-local", false),
             ("ip=dhcp", false),
             // A wrong argument is not carried out here, but perhaps there.

@@ -14,6 +14,8 @@ pub enum Known {
     Complaint(String),
     /// A later argument has its place.
     Replaced,
+    /// It is `BOOTIF=`, which `rd.bootif=0` switches off.
+    Disabled,
     /// It names only interfaces that are not InfiniBand.
     OfOthers,
     /// Nothing.
@@ -129,9 +131,8 @@ fn of_others<'a>(arguments: &Arguments<'a>) -> Vec<Place<'a>> {
         .bootdev
         .iter()
         .filter(|bootdev| is_other(&bootdev.value));
-    let bootif = net
-        .bootif
-        .iter()
+    let bootif = arguments
+        .boot_interface()
         .filter(|bootif| !bootif.value.is_infiniband());
     let ids = net.dhcp.client_ids.iter();
     let ids = ids.filter(|id| is_other(&id.value.interface));
@@ -141,7 +142,7 @@ fn of_others<'a>(arguments: &Arguments<'a>) -> Vec<Place<'a>> {
         .chain(stacked.map(place))
         .chain(ifnames.map(place))
         .chain(bootdev.map(place))
-        .chain(bootif.map(place))
+        .chain(bootif.as_ref().map(place))
         .chain(ids.map(place))
         .collect()
 }
@@ -149,6 +150,8 @@ fn of_others<'a>(arguments: &Arguments<'a>) -> Vec<Place<'a>> {
 /// Every argument of the table in `sources`, which were parsed to `arguments`.
 pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<Written> {
     let (replaced, others) = (all_replaced(arguments), of_others(arguments));
+    let disabled = arguments.net.bootif.as_ref().map(place);
+    let disabled = disabled.filter(|_| arguments.boot_interface().is_none());
     let mut all: Vec<Written> = Vec::new();
     for token in Cmdline::new(sources).tokens() {
         let at = (token.source, token.column);
@@ -161,6 +164,7 @@ pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<
             Some(complaint) => Known::Complaint(complaint.problem.to_string()),
             None if name.is_none() => continue,
             None if replaced.contains(&at) => Known::Replaced,
+            None if disabled == Some(at) => Known::Disabled,
             None if others.contains(&at) => Known::OfOthers,
             None => Known::Open,
         };
