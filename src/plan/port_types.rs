@@ -51,7 +51,7 @@ impl Draft<'_> {
             None | Some("mlx4_core") => {}
             Some("mlx5_core") => {
                 return Some(format!(
-                    "{address} is driven by mlx5_core, whose port type is set in the firmware: mlxconfig -d {address} set LINK_TYPE_P1=1 (Ethernet: 2; of the second port: LINK_TYPE_P2), then reboot"
+                    "{address} is driven by mlx5_core, whose port type is set in the firmware: mstconfig -d {address} set LINK_TYPE_P1=1 (Ethernet: 2; of the second port: LINK_TYPE_P2), then reboot"
                 ));
             }
             Some(other) => {

@@ -21,7 +21,7 @@ impl Guide {
                 "on the host of the subnet manager or of the server",
                 self.server,
             ),
-            ("on the switch", self.switch),
+            ("on a switch with MLNX-OS", self.switch),
         ];
         hosts
             .into_iter()

@@ -92,7 +92,7 @@ pub fn set_port_type(facts: &Facts) -> Option<String> {
     let functions = || cards.iter().filter_map(|card| facts.function(card));
     let has = |driver| functions().any(|function| function.driver.as_deref() == Some(driver));
     let firmware = format!(
-        "mlxconfig -d {address} set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot"
+        "mstconfig -d {address} set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot"
     );
     let argument = format!("rd.ib.porttype=pci={address}:ib");
     let how = match (has("mlx5_core"), has("mlx4_core")) {
@@ -181,7 +181,7 @@ mod tests {
             (
                 vec![mlx5],
                 "the only port, mlx5_0/1, is Ethernet",
-                "set the port type if the card supports InfiniBand (mlxconfig -d 0000:1b:00.0 set \
+                "set the port type if the card supports InfiniBand (mstconfig -d 0000:1b:00.0 set \
                  LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot), or name the Ethernet interface in ip=",
             ),
             (
@@ -193,7 +193,7 @@ mod tests {
             (
                 vec![mlx5, mlx4],
                 "all ports are Ethernet (mlx5_0/1, mlx4_0/1)",
-                "set the port type if the card supports InfiniBand (mlx5: mlxconfig -d ADDRESS set \
+                "set the port type if the card supports InfiniBand (mlx5: mstconfig -d ADDRESS set \
                  LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot; mlx4: rd.ib.porttype=pci=ADDRESS:ib), or name the Ethernet interface in ip=",
             ),
             (

@@ -45,7 +45,7 @@ const SLOW: Guide = Guide {
         "The cable or the transceiver is damaged or dirty: the link trained with fewer lanes.",
         "The switch port or the cable supports only a lower speed.",
     ],
-    node: &["ibstat", "iblinkinfo", "mlxlink -d ADDRESS"],
+    node: &["ibstat", "iblinkinfo", "mstlink -d ADDRESS"],
     switch: SWITCH_PORT,
     ..NONE
 };
@@ -57,8 +57,8 @@ const DRIVER: &[&str] = &[
 ];
 const FABRIC: &[&str] = &["ibboot status", "ibstat", "sminfo"];
 const OPENSM: &[&str] = &[
-    "systemctl status opensm",
-    "tail /var/log/opensm.log",
+    "pgrep -a opensm",
+    "tail /var/log/opensm*.log",
     "ibnetdiscover",
 ];
 // The file is in /etc/opensm on Debian, in /etc/rdma on Red Hat Enterprise Linux.
@@ -145,10 +145,10 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::PortLinkLayer => Guide {
             causes: &[
-                "The port type of a VPI card is Ethernet in its firmware: mlxconfig -d ADDRESS set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot.",
+                "The port type of a VPI card is Ethernet in its firmware: mstconfig -d ADDRESS set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot.",
                 "The argument names another port than intended.",
             ],
-            node: &["ibstat", "mlxconfig -d ADDRESS query | grep LINK_TYPE"],
+            node: &["ibstat", "mstconfig -d ADDRESS query | grep LINK_TYPE"],
             ..NONE
         },
         Id::PortNetdev => Guide {
@@ -172,7 +172,7 @@ pub fn guide(id: Id) -> Guide {
                 "The cable or the transceiver is faulty, or does not fit the speed of the other end.",
                 "The link still trains: some seconds after the driver started, longer with optical cables.",
             ],
-            node: &["ibstat", "mlxlink -d ADDRESS -m", "ethtool -m IF"],
+            node: &["ibstat", "mstlink -d ADDRESS -m", "ethtool -m IF"],
             switch: SWITCH_PORT,
             ..NONE
         },
@@ -301,7 +301,7 @@ pub fn guide(id: Id) -> Guide {
                 "The port is a limited member of the partition.",
             ],
             node: &["ibboot check --sm", "saquery -g", "dmesg | grep multicast"],
-            server: &[IPOIB_FLAG, "tail /var/log/opensm.log"],
+            server: &[IPOIB_FLAG, "tail /var/log/opensm*.log"],
             switch: PARTITION,
         },
         Id::BondPresent => Guide {
