@@ -379,13 +379,12 @@ fn usual_driver(modalias: &str) -> Vec<String> {
     driver.into_iter().map(str::to_owned).collect()
 }
 
-/// The refusal of a module that is not in the image; the reason names the module and the file.
+/// The refusal of a module that is not in the image.
 fn missing(name: &str, index: &Index, requested_by: Option<&Origin>) -> Refusal {
-    let file = drivers::usual_file(name);
     Refusal {
         object: name.to_owned(),
         reason: format!(
-            "kernel module is not in this image: {file} is not in {}/modules.dep; add it (dracut --add-drivers {name}, or ibboot_drivers= in dracut.conf.d)",
+            "kernel module is not in this image ({}/modules.dep); add it (dracut --add-drivers {name})",
             index.directory
         ),
         requested_by: requested_by.cloned(),

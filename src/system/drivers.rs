@@ -94,29 +94,6 @@ pub const IPOIB: &str = "ib_ipoib";
 /// The driver of bonds.
 pub const BONDING: &str = "bonding";
 
-/// Paths of the usual modules in the kernel's tree, to name the file of a missing module.
-const PLACES: &[(&str, &str)] = &[
-    ("bnxt_re", "drivers/infiniband/hw/bnxt_re"),
-    ("hfi1", "drivers/infiniband/hw/hfi1"),
-    ("irdma", "drivers/infiniband/hw/irdma"),
-    ("ib_core", "drivers/infiniband/core"),
-    ("ib_ipoib", "drivers/infiniband/ulp/ipoib"),
-    ("ib_iser", "drivers/infiniband/ulp/iser"),
-    ("ib_umad", "drivers/infiniband/core"),
-    ("ib_uverbs", "drivers/infiniband/core"),
-    ("mlx4_core", "drivers/net/ethernet/mellanox/mlx4"),
-    ("mlx4_ib", "drivers/infiniband/hw/mlx4"),
-    ("mlx5_core", "drivers/net/ethernet/mellanox/mlx5/core"),
-    ("mlx5_ib", "drivers/infiniband/hw/mlx5"),
-    ("nvme_rdma", "drivers/nvme/host"),
-    ("rdma_cm", "drivers/infiniband/core"),
-    ("bonding", "drivers/net/bonding"),
-    ("rdma_rxe", "drivers/infiniband/sw/rxe"),
-    ("rdma_ucm", "drivers/infiniband/core"),
-    ("rpcrdma", "net/sunrpc/xprtrdma"),
-    ("siw", "drivers/infiniband/sw/siw"),
-];
-
 /// The family of a driver that binds PCI functions.
 pub fn of_pci(driver: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.pci.contains(&driver))
@@ -202,15 +179,6 @@ pub fn of_link(kind: LinkKind) -> &'static str {
         LinkKind::Rxe => "rdma_rxe",
         LinkKind::Siw => "siw",
     }
-}
-
-/// Path of a module in modules.dep of a tree without compression.
-pub fn usual_file(name: &str) -> String {
-    let place = PLACES.iter().find(|(module, _)| *module == name);
-    place.map_or_else(
-        || format!("{name}.ko"),
-        |(_, place)| format!("kernel/{place}/{name}.ko"),
-    )
 }
 
 #[cfg(test)]
