@@ -152,7 +152,7 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
             RequestedId::Bytes(bytes) => Hex(bytes).to_string(),
         };
         let limit = dhcp.limit_s.map_or(String::new(), |limit| {
-            format!(", {} times {limit} s", dhcp.tries)
+            format!(", {}", tries(dhcp.tries, limit))
         });
         format!("DHCP (client identifier {id}{limit})")
     }));
@@ -170,6 +170,13 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
     parts
 }
 
+fn tries(number: u32, limit_s: u32) -> String {
+    match number {
+        1 => format!("1 try of {limit_s} s"),
+        _ => format!("{number} tries of {limit_s} s"),
+    }
+}
+
 fn asking6(wish: &Dhcp6Wish) -> String {
     let mut how = Vec::new();
     let written = match &wish.client_id {
@@ -180,10 +187,7 @@ fn asking6(wish: &Dhcp6Wish) -> String {
         Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),
         None => "DUID from the port GUID".to_owned(),
     });
-    how.extend(
-        wish.limit_s
-            .map(|limit| format!("{} times {limit} s", wish.tries)),
-    );
+    how.extend(wish.limit_s.map(|limit| tries(wish.tries, limit)));
     how.extend(wish.after_router_s.map(|seconds| {
         format!("if a router requests DHCPv6 or gives no address within {seconds} s")
     }));
