@@ -598,7 +598,7 @@ table! {
         severity: Critical,
         failure: "the root file system does not use a verified link",
         why: "the connection or the route to the server uses a verified link",
-        hint: "look at: rdma resource show cm_id; ip route get the server's address",
+        hint: "look at: rdma resource show cm_id; ip route get SERVER",
         awaits: Setting,
         files: [ROOT, ROUTES, CONNECTIONS],
         applies: root(|_, _| true),

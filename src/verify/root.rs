@@ -270,7 +270,9 @@ fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     } else if carriers.iter().all(|carrier| *carrier == (false, false)) {
         Finding::failed(id, &found, "the interface of a verified link")
     } else if names.len() > 1 {
-        unsure(&found).hint("several interfaces have equal routes: ip route get the server's address shows which one is used")
+        unsure(&found).hint(&format!(
+            "several interfaces have equal routes: ip route get {server} shows which one is used"
+        ))
     } else {
         unsure(&found)
     }
