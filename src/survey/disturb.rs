@@ -53,14 +53,12 @@ pub fn unused<'f>(
         .ports()
         .find(|port| port.name() == request.port)
         .ok_or_else(|| {
-            Error::new("--disturb", "no such port")
-                .found(request.port.clone())
-                .expected(if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(" or ")
-                })
-                .kind(Kind::Usage)
+            let error = Error::new("--disturb", "no such port").found(request.port.clone());
+            match known.as_slice() {
+                [] => error.hint("this machine has no RDMA port"),
+                known => error.expected(known.join(" or ")),
+            }
+            .kind(Kind::Usage)
         })?;
     let refuse = |why: String| Err(Error::new(port.name(), "is not disturbed").found(why));
     if let Some(unread) = facts.unread.first() {

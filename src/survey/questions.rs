@@ -175,7 +175,7 @@ pub fn cost_of_looks(recorded: &Root) -> Claim {
         }
     }
     let what = format!(
-        "{LOOKS} looks: median {}, longest {}; slowest file {} {}",
+        "read {LOOKS} times: median {}, longest {}; slowest file {} {}",
         milliseconds(median),
         milliseconds(longest),
         slowest.1,
@@ -185,7 +185,7 @@ pub fn cost_of_looks(recorded: &Root) -> Claim {
     Claim::new(
         "facts",
         what,
-        is_fast.then_some(()).ok_or("a look took more than 1 s"),
+        is_fast.then_some(()).ok_or("reading took more than 1 s"),
     )
 }
 
