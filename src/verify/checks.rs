@@ -183,7 +183,7 @@ table! {
         evaluate: |module, facts| module::netns(module, facts),
     }
     WishPossible {
-        name: "wish.possible",
+        name: "request.possible",
         parents: [],
         severity: Critical,
         failure: "not possible on this machine",
