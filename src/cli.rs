@@ -25,7 +25,7 @@ pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
     ),
     error_code(
         1,
-        "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning; check --format nhc or journal: critical or unknown too; turn --finished: not yet"
+        "failed; plan, up --dry-run: something is wrong or refused; hardware-report: a claim is false; check: warning (--format nhc or journal: critical or unknown); turn --finished: not yet"
     ),
     error_code(2, "nothing requested; suggest: nothing to suggest; check: critical"),
     error_code(
