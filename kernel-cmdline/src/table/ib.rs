@@ -208,10 +208,10 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
             help: "The owner, in the real root, of the IPoIB interfaces that the command line requests. auto: no \
-                   program owns a verified interface that ibboot gave an address, so it stays as it is (NetworkManager \
-                   would take it down to reconfigure it, and a root file system on it would hang), nor the parent of such \
-                   a child, nor the interfaces of a verified bond; the network manager of the real root owns an \
-                   interface that was not verified, and one that ibboot gave no address. keep: no program owns any of them, verified or not. nm, \
+                   program owns the verified interfaces that ibboot gave an address, the parents of such children, and the \
+                   interfaces of verified bonds; they stay as they are (NetworkManager would take an interface down to \
+                   reconfigure it, and a root file system on it would hang). The network manager of the real root owns \
+                   all others. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
                    addresses, the gateway, the name servers, the host name of ip=, rd.net.dhcp.vendor-class= and \
                    rd.peerdns=0; the other one leaves the interfaces alone. none: \

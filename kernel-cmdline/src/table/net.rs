@@ -30,7 +30,7 @@ pub(super) const ADDRESSES: Group = Group {
                    none (or off), which uses only the addresses in the argument. Several methods are separated by \
                    commas, and all of them are required, but of two address families, as in dhcp,dhcp6, one is enough \
                    after rd.net.timeout.ip-required=.\n\n\
-                   dhcp6 requests one address from a DHCPv6 server, which is set with a prefix of 128 bits: routers \
+                   dhcp6 requests one address from a DHCPv6 server, and sets the address with a prefix of 128 bits: routers \
                    advertise the prefixes on the link and the routes. either6 uses the address of a router's prefix, \
                    and queries a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
                    router assigned an address (see rd.net.timeout.ipv6auto=); one of the two addresses is enough. With \
@@ -39,7 +39,7 @@ pub(super) const ADDRESSES: Group = Group {
                    servers in the advertisement itself (RDNSS).\n\n\
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
                    required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
-                   in bytes. MAC is a hardware address to set on the interface. NTP, the NTP server of the kernel's own ip=, \
+                   in bytes. MAC, a hardware address to set, has no effect on an IPoIB interface, and plan reports that. NTP, the NTP server of the kernel's own ip=, \
                    is read, and plan reports that no program uses it. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\
                    CLIENT alone, an IPv4 address, takes the other values from gateway=, netmask=, hostname=, mtu= and \
