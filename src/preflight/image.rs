@@ -147,7 +147,7 @@ const INNER: [&str; 3] = ["squashfs-root.img", "squash-root.img", "erofs-root.im
 
 /// What the image lacks of ibboot itself.
 pub fn missing_program(files: &Files) -> Vec<String> {
-    const ADD: &str = "build the image with dracut --add ibboot";
+    const ADD: &str = "build the image with dracut --force --add ibboot";
     if !files.has("/usr/sbin/ibboot") {
         let is_inner = |path: &&str| INNER.iter().any(|inner| path.ends_with(inner));
         let squash = files.paths().find(is_inner);

@@ -282,41 +282,43 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
     for (name, expected) in [
         (
             "sbin/ibboot",
-            &["/usr/sbin/ibboot is not in the image: build the image with dracut --add ibboot"][..],
+            &[
+                "/usr/sbin/ibboot is not in the image: build the image with dracut --force --add ibboot",
+            ][..],
         ),
         (
             "93-cmdline.sh",
             &[
-                "the hook cmdline/93-cmdline.sh is not in the image: build the image with dracut --add ibboot",
+                "the hook cmdline/93-cmdline.sh is not in the image: build the image with dracut --force --add ibboot",
             ],
         ),
         (
             "00-early.sh",
             &[
-                "the hook cmdline/00-early.sh is not in the image: build the image with dracut --add ibboot",
+                "the hook cmdline/00-early.sh is not in the image: build the image with dracut --force --add ibboot",
             ],
         ),
         (
             "10-zz-ibboot-complete.sh",
             &[
-                "the hook pre-trigger/10-zz-ibboot-complete.sh is not in the image: build the image with dracut --add ibboot",
+                "the hook pre-trigger/10-zz-ibboot-complete.sh is not in the image: build the image with dracut --force --add ibboot",
             ],
         ),
         (
             "lib/ibboot/start.sh",
             &[
-                "/usr/lib/ibboot/start.sh is not in the image: build the image with dracut --add ibboot",
+                "/usr/lib/ibboot/start.sh is not in the image: build the image with dracut --force --add ibboot",
             ],
         ),
         (
             "lib/ibboot/cmdline.sh",
             &[
-                "/usr/lib/ibboot/cmdline.sh is not in the image: build the image with dracut --add ibboot",
+                "/usr/lib/ibboot/cmdline.sh is not in the image: build the image with dracut --force --add ibboot",
             ],
         ),
         (
             "sbin/modprobe",
-            &["modprobe is not in the image: build the image with dracut --add ibboot"],
+            &["modprobe is not in the image: build the image with dracut --force --add ibboot"],
         ),
         (
             "i2c-algo-bit.ko",
@@ -380,7 +382,7 @@ fn an_image_with_systemd_needs_the_units() {
     };
     let mut files = image(true);
     files.push(unit("dracut-initqueue.service"));
-    let add = "is not in the image: build the image with dracut --add ibboot";
+    let add = "is not in the image: build the image with dracut --force --add ibboot";
     let units = [
         "ibboot.service",
         "ibboot-loader.socket",
