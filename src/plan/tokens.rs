@@ -49,8 +49,7 @@ pub(super) const NETWORK_MODULE: &str = "the image's network module";
 const EARLIER: &str = "an earlier argument requests the same";
 const REPLACED: &str = "a later argument replaces it";
 const DISABLED: &str = "rd.bootif=0 switches it off";
-const NOBODY: &str = "no program carries it out: ibboot keeps the image's network module away from InfiniBand \
-     interfaces, and no interface of this command line uses it";
+const NOBODY: &str = "no program uses this argument: ibboot does not, and the image's network module sets up no interface";
 const SUPERSEDED: &str = "no interface uses it: another argument has precedence";
 
 impl Token {

@@ -49,7 +49,7 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.roce",
             grammar: "rd.ib.roce=[SELECTOR:]v1|v2",
             default: "the kernel's, v2 if the device supports it",
-            help: "The default RoCE version of connections on a port, or on all ports. Has no effect on a port whose \
+            help: "The default RoCE mode of connections on a port, or on all ports. Has no effect on a port whose \
                    link layer is InfiniBand. May be given several times; the last one that matches a port applies.",
             example: "rd.ib.roce=mlx5_0:1:v2",
             origin: Origin::Ibboot,
