@@ -7,7 +7,7 @@ use heapless::Vec;
 
 use crate::complain::Problem;
 use crate::ip::{Ip, is_hostname, mtu};
-use crate::net::{Prefixed, address, prefix_length};
+use crate::net::{Prefixed, next_hop, prefix_length};
 use crate::parse::text;
 use crate::selector::Interface;
 use crate::token::Token;
@@ -56,7 +56,7 @@ impl<'a> Cluster<'a> {
     pub(crate) fn complete(&self, ip: &mut Ip<'a>, bootif: Option<Interface<'a>>) -> Problems<'a> {
         let mut problems = Problems::new();
         if let Some(gateway) = read(self.gateway, &mut problems, gateway) {
-            ip.gateway = Some(gateway);
+            ip.gateway = gateway;
         }
         if let Some(client) = ip.client
             && let Some(prefix) = read(self.netmask, &mut problems, |text| {
@@ -103,14 +103,13 @@ fn read<'a, T>(
     }
 }
 
-fn gateway(text: &str) -> Result<IpAddr, Problem<'_>> {
-    address(text)
-        .filter(IpAddr::is_ipv4)
-        .ok_or(Problem::Malformed {
-            what: "a gateway address",
-            text,
-            hint: HINT,
-        })
+fn gateway(text: &str) -> Result<Option<IpAddr>, Problem<'_>> {
+    let is_v4 = |hop: &Option<IpAddr>| hop.is_none_or(|hop| hop.is_ipv4());
+    next_hop(text).filter(is_v4).ok_or(Problem::Malformed {
+        what: "a gateway address",
+        text,
+        hint: HINT,
+    })
 }
 
 fn netmask(text: &str, client: IpAddr) -> Result<u8, Problem<'_>> {

@@ -8,7 +8,7 @@ use heapless::Vec;
 
 use crate::complain::Problem;
 use crate::hwaddr::HwAddr;
-use crate::net::{Prefixed, address, fields, leading_address, prefix_length};
+use crate::net::{Prefixed, address, fields, leading_address, next_hop, prefix_length};
 use crate::selector::Interface;
 use crate::token::decimal;
 use crate::values::words;
@@ -194,7 +194,7 @@ impl<'a> Ip<'a> {
                     text,
                     hint: ADDRESS,
                 };
-                Some(address(text).ok_or(wrong)?)
+                next_hop(text).ok_or(wrong)?
             }
             None => None,
         };

@@ -67,6 +67,12 @@ pub(crate) fn address(text: &str) -> Option<IpAddr> {
         .map(|parsed| parsed.address)
 }
 
+/// The next hop `text`. `Some(None)`: 0.0.0.0 or `::`, which mean no next hop; PXELINUX writes
+/// 0.0.0.0 on a network without a router (`genipopt`).
+pub(crate) fn next_hop(text: &str) -> Option<Option<IpAddr>> {
+    address(text).map(|hop| Some(hop).filter(|hop| !hop.is_unspecified()))
+}
+
 /// A prefix length for `address`: a number of bits, or an IPv4 netmask.
 pub(crate) fn prefix_length(text: &str, address: IpAddr) -> Option<u8> {
     let longest = if address.is_ipv6() { 128 } else { 32 };
@@ -197,12 +203,11 @@ impl<'a> Route<'a> {
         let next_hop = if gateway.is_empty() {
             None
         } else {
-            let parsed = address(gateway);
-            Some(parsed.ok_or(Problem::Malformed {
+            next_hop(gateway).ok_or(Problem::Malformed {
                 what: "a gateway address",
                 text: gateway,
                 hint: ROUTE,
-            })?)
+            })?
         };
         let interface = match rest {
             [] | [""] => None,

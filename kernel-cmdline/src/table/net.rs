@@ -40,7 +40,7 @@ pub(super) const ADDRESSES: Group = Group {
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
                    required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
                    in bytes. MAC, a hardware address to set, has no effect on an IPoIB interface, and plan reports that. NTP, the NTP server of the kernel's own ip=, \
-                   is read, and plan reports that no program uses it. A PEER outside the network of CLIENT \
+                   is read, and plan reports that no program uses it. A GATEWAY of 0.0.0.0 or [::] means none. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\
                    CLIENT alone, an IPv4 address, takes the other values from gateway=, netmask=, hostname=, mtu= and \
                    ksdevice= (an interface, link, bootif or ibft).\n\n\
@@ -172,7 +172,7 @@ pub(super) const ADDRESSES: Group = Group {
             name: "rd.route",
             grammar: "rd.route=NET/MASK:[GATEWAY][:IF]",
             default: "none",
-            help: "A static route. GATEWAY may be empty if IF is given: the network is then on the link itself. May be \
+            help: "A static route. GATEWAY may be empty or 0.0.0.0 if IF is given: the network is then on the link itself. May be \
                    given several times.",
             example: "rd.route=10.1.0.0/16:10.0.0.254:ib0",
             origin: Origin::Dracut,
