@@ -167,6 +167,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.client_ids();
     for found in &mut collected.found {
         let ipoib = &mut found.value.ipoib;
+        ipoib.add_neighbours();
         ipoib.second_family = second_family(arguments, ipoib);
         found
             .value

@@ -38,7 +38,8 @@ pub(super) const ADDRESSES: Group = Group {
                    flag, or the M flag) ibboot also queries a DHCPv6 server for name servers. ibboot does not read name \
                    servers in the advertisement itself (RDNSS).\n\n\
                    MASK is a netmask or a prefix length; the prefix length may also follow CLIENT after a slash. It is \
-                   required: ibboot does not guess it from the address. PEER may have a prefix length as well. MTU is \
+                   required: ibboot does not guess it from the address. With a MASK of 255.255.255.255 (or 128 for IPv6) \
+                   the gateway is a neighbour: ibboot also sets a route to it. PEER may have a prefix length as well. MTU is \
                    in bytes. MAC, a hardware address to set, has no effect on an IPoIB interface, and plan reports that. NTP, the NTP server of the kernel's own ip=, \
                    is read, and plan reports that no program uses it. A GATEWAY of 0.0.0.0 or [::] means none. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\

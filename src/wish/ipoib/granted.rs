@@ -49,7 +49,7 @@ impl IpoibWish {
             .map(Route::from)
             .filter(|route| !is_requested(route))
             .collect();
-        let routes = neighbours(own, &granted, gateway);
+        let routes = neighbours(&[own], &granted, gateway);
         let (direct, others): (Vec<Route>, Vec<Route>) = granted
             .iter()
             .copied()
@@ -69,6 +69,29 @@ impl IpoibWish {
         wish
     }
 
+    /// Adds routes to the requested next hops of a family whose addresses are single hosts
+    /// (`ip=10.0.0.5::10.9.0.1:32::ib0:none`), as NetworkManager does.
+    pub fn add_neighbours(&mut self) {
+        for is_v6 in [false, true] {
+            let whole = if is_v6 { 128 } else { 32 };
+            let own = self.addresses.iter().copied();
+            let own: Vec<Address> = own.filter(|own| own.address.is_ipv6() == is_v6).collect();
+            if own.is_empty() || own.iter().any(|own| own.prefix < whole) {
+                continue;
+            }
+            let of_family = |hop: &IpAddr| hop.is_ipv6() == is_v6;
+            let routes = self.routes.iter().copied();
+            let routes: Vec<Route> = routes
+                .filter(|route| of_family(&route.network.address))
+                .collect();
+            let gateways = self.gateways.iter().copied().filter(of_family);
+            let mut neighbours = neighbours(&own, &routes, gateways);
+            neighbours.retain(|route| Some(route.network.address) != self.peer);
+            neighbours.retain(|route| !is_link_local(route.network.address));
+            self.routes.splice(..0, neighbours);
+        }
+    }
+
     /// The routes to set, the requested ones first: a gateway may be reachable only by one of the
     /// others.
     pub fn all_routes(&self) -> impl Iterator<Item = &Route> {
@@ -81,25 +104,34 @@ impl IpoibWish {
     }
 }
 
-/// Routes to the next hops that neither the address nor a route without a next hop reaches: if the
+/// Routes to the next hops that neither the addresses nor a route without a next hop reach: if an
 /// address is a single host, the next hops are neighbours nevertheless.
-fn neighbours(own: Address, granted: &[Route], gateway: Option<IpAddr>) -> Vec<Route> {
+fn neighbours(
+    own: &[Address],
+    routes: &[Route],
+    gateways: impl IntoIterator<Item = IpAddr>,
+) -> Vec<Route> {
     let on_link = |hop: &IpAddr| {
-        let mut direct = granted.iter().filter(|route| route.gateway.is_none());
-        own.reaches(*hop) || direct.any(|route| route.network.reaches(*hop))
+        let mut direct = routes.iter().filter(|route| route.gateway.is_none());
+        own.iter().any(|own| own.reaches(*hop)) || direct.any(|route| route.network.reaches(*hop))
     };
-    let hops = granted.iter().filter_map(|route| route.gateway);
-    let mut neighbours: Vec<IpAddr> = hops.chain(gateway).collect();
+    let hops = routes.iter().filter_map(|route| route.gateway);
+    let mut neighbours: Vec<IpAddr> = hops.chain(gateways).collect();
     neighbours.retain(|hop| !on_link(hop));
     neighbours.dedup();
-    let route = |hop| Route {
+    let route = |address: IpAddr| Route {
         network: Address {
-            address: hop,
-            prefix: 32,
+            address,
+            prefix: if address.is_ipv6() { 128 } else { 32 },
         },
         gateway: None,
     };
     neighbours.into_iter().map(route).collect()
+}
+
+/// Whether the kernel reaches the address on every link.
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 #[cfg(test)]
