@@ -99,7 +99,7 @@ pub(super) fn left(
     left
 }
 
-/// The methods and hardware addresses in `ip=` of ibboot's interfaces that ibboot does not carry
+/// The methods, gateways and hardware addresses in `ip=` of ibboot's interfaces that ibboot does not carry
 /// out.
 fn left_of_ip(
     arguments: &Arguments<'_>,
@@ -118,6 +118,9 @@ fn left_of_ip(
     const NTP: NotOurs = NotOurs::Unused(
         "the NTP server is not used: no program of the initramfs sets the clock from it",
     );
+    const GATEWAY: NotOurs = NotOurs::Unused(
+        "the gateway is not used: the argument has no address; beside DHCP write rd.route=0.0.0.0/0:GATEWAY:INTERFACE",
+    );
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
@@ -127,6 +130,9 @@ fn left_of_ip(
         }
         if ip.value.ntp.is_some() {
             left.push(requested(ip, NTP));
+        }
+        if ip.value.gateway.is_some() && ip.value.client.is_none() {
+            left.push(requested(ip, GATEWAY));
         }
         let methods = &ip.value.methods;
         let carried_out = |method: &Method| !OTHERS.contains(method);
