@@ -4,7 +4,7 @@
 /// Longest host or domain name (RFC 1035 2.3.4).
 const NAME: usize = 253;
 /// Domains that are accepted from a search list.
-const DOMAINS: usize = 32;
+pub(super) const DOMAINS: usize = 32;
 
 /// Labels of letters, digits, `-` and `_`, of at most 63 bytes, separated by dots; a final dot is
 /// allowed (RFC 1123 2.1).

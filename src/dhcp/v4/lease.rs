@@ -146,6 +146,12 @@ impl Lease {
             let why = format!("{seconds} s, raised to {SECONDS_MIN} s");
             taken.leave_out::<()>(option::LEASE_TIME, &why);
         }
+        let domains = taken.domain_names();
+        let domain_name = domains.first().cloned();
+        let mut domain_search = taken.domain_search();
+        if domain_search.is_empty() && domains.len() > 1 {
+            domain_search = domains;
+        }
         let (renew_s, rebind_s) = times(message, seconds);
         let (renew_s, rebind_s, seconds) = floored(renew_s, rebind_s, seconds);
         Ok(Lease {
@@ -161,8 +167,8 @@ impl Lease {
             classless_routes: taken.classless_routes(),
             static_routes: taken.static_routes(),
             name_servers: taken.hosts(option::NAME_SERVERS),
-            domain_name: taken.name(option::DOMAIN_NAME),
-            domain_search: taken.domain_search(),
+            domain_name,
+            domain_search,
             host_name: taken.host_name(),
             mtu: taken.mtu(),
             root_path: taken.text(option::ROOT_PATH),

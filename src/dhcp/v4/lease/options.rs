@@ -6,12 +6,14 @@ use std::net::Ipv4Addr;
 use kernel_cmdline::is_plain;
 
 use super::{Route, bounds, is_host};
-use crate::dhcp::names::{is_name, search_list};
+use crate::dhcp::names::{DOMAINS, is_name, search_list};
 use crate::dhcp::v4::packet::{Message, option};
 
 /// The smallest MTU that is accepted: every link must carry IPv6 packets of this size (RFC 8200 5),
 /// and servers send 576 as a mere default.
 pub(super) const MTU_MIN: u16 = 1280;
+const NO_NAME: &str = "not a valid host or domain name";
+
 /// Collects the valid values of a message, and the invalid ones.
 pub(super) struct Taken<'a> {
     message: &'a Message,
@@ -141,7 +143,21 @@ impl Taken<'_> {
         if is_name(&text) {
             return Some(text);
         }
-        self.leave_out(code, "not a valid host or domain name")
+        self.leave_out(code, NO_NAME)
+    }
+
+    /// The node's own domain. Where option 119 is not known, servers send several domains to search,
+    /// separated by spaces.
+    pub(super) fn domain_names(&mut self) -> Vec<String> {
+        const CODE: u8 = option::DOMAIN_NAME;
+        let text = self.text(CODE).unwrap_or_default();
+        let names = text.split(' ').filter(|name| !name.is_empty());
+        let names: Vec<String> = names.take(DOMAINS).map(str::to_owned).collect();
+        if !names.iter().all(|name| is_name(name)) {
+            self.leave_out::<()>(CODE, NO_NAME);
+            return Vec::new();
+        }
+        names
     }
 
     pub(super) fn static_routes(&mut self) -> Vec<Route> {

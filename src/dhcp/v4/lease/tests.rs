@@ -239,7 +239,7 @@ fn text_is_one_line_or_nothing() {
 fn a_name_has_the_letters_of_names() {
     for code in [option::HOST_NAME, option::DOMAIN_NAME] {
         for name in [
-            "a b",
+            "a $(b)",
             "$(reboot)",
             "a..b",
             "-x",
@@ -266,12 +266,36 @@ fn a_name_has_the_letters_of_names() {
         );
     }
     assert_eq!(
+        left_out(option::HOST_NAME, b"a b"),
+        "option 12: not a valid host or domain name"
+    );
+    assert_eq!(
         with(option::DOMAIN_NAME, b"a-1.b_2.example.")
             .unwrap()
             .domain_name
             .as_deref(),
         Some("a-1.b_2.example.")
     );
+}
+
+#[test]
+fn several_names_in_the_option_of_the_domain_are_a_search_list() {
+    let mut message = offer();
+    set(&mut message, option::DOMAIN_NAME, b"a.example  b.example");
+    let lease = of(&message).unwrap();
+    assert_eq!(lease.domain_name.as_deref(), Some("a.example"));
+    assert_eq!(lease.domains(), ["a.example", "b.example"]);
+    assert_eq!(lease.left_out, Vec::<String>::new());
+    set(&mut message, option::DOMAIN_SEARCH, b"\x01c\0");
+    let lease = of(&message).unwrap();
+    assert_eq!(lease.domain_name.as_deref(), Some("a.example"));
+    assert_eq!(lease.domains(), ["c"]);
+    let many = [b'a', b' '].repeat(2000);
+    assert_eq!(
+        with(option::DOMAIN_NAME, &many).unwrap().domains().len(),
+        32
+    );
+    assert_eq!(with(option::DOMAIN_NAME, b" ").unwrap().domain_name, None);
 }
 
 #[test]
