@@ -190,7 +190,7 @@ impl Lease {
         let is_route = |route: &Route| {
             let is_network = route.prefix <= 32
                 && bounds(route.network, route.prefix).0 == route.network
-                && (route.prefix == 0 || is_host(route.network));
+                && is_destination(route.network, route.prefix);
             let is_on_link = route.gateway.is_unspecified() && route.prefix > 0;
             is_network && (is_on_link || is_gateway(route.gateway))
         };
@@ -360,6 +360,12 @@ fn octets(routes: &[Route]) -> String {
 pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     (1..=223).contains(&first) && first != 127
+}
+
+/// Whether a route may lead to this network: groups included, and 0.0.0.0/1, one half of a default
+/// route.
+fn is_destination(network: Ipv4Addr, prefix: u8) -> bool {
+    u32::from(prefix) < PREFIX_MIN || is_host(network) || network.is_multicast()
 }
 
 /// Whether the network with this prefix length has the address for a host.

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use kernel_cmdline::is_plain;
 
-use super::{Route, bounds, is_host};
+use super::{Route, bounds, is_destination, is_host};
 use crate::dhcp::names::{DOMAINS, is_name, search_list};
 use crate::dhcp::v4::packet::{Message, option};
 
@@ -217,7 +217,7 @@ impl Taken<'_> {
             }
             let gateway = Ipv4Addr::from(*gateway);
             let network = bounds(Ipv4Addr::from(octets), prefix).0;
-            let leads = prefix == 0 || is_host(network);
+            let leads = is_destination(network, prefix);
             let is_on_link = gateway.is_unspecified() && prefix > 0;
             match self.no_gateway(gateway).filter(|_| !is_on_link) {
                 None if leads => routes.push(Route {

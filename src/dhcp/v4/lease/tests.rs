@@ -362,6 +362,22 @@ fn classless_routes_go_before_routers_and_have_no_bits_behind_their_prefix() {
         ]
     );
     assert_eq!(lease.gateway(), Some(Ipv4Addr::new(10, 0, 0, 9)));
+    // Both halves of a default route, and groups.
+    let value = &[
+        1, 0, 10, 0, 0, 8, 1, 128, 10, 0, 0, 8, 4, 224, 0, 0, 0, 0, 8, 239, 10, 0, 0, 8,
+    ];
+    let lease = with(option::CLASSLESS_ROUTES, value).unwrap();
+    assert_eq!(
+        lease.routes(),
+        [
+            route("0.0.0.0", 1, "10.0.0.8"),
+            route("128.0.0.0", 1, "10.0.0.8"),
+            route("224.0.0.0", 4, "0.0.0.0"),
+            route("239.0.0.0", 8, "10.0.0.8")
+        ]
+    );
+    assert_eq!(lease.left_out, Vec::<String>::new());
+    assert!(lease.is_sound());
 }
 
 #[test]
