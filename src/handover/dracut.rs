@@ -210,21 +210,46 @@ fn resolver(servers: &[IpAddr], domains: &[String]) -> String {
     let servers = servers
         .iter()
         .map(|server| format!("nameserver {server}\n"));
-    let search = (!domains.is_empty()).then(|| format!("search {}\n", domains.join(" ")));
+    let domains: Vec<&str> = domains.iter().map(String::as_str).collect();
+    let search = search(&domains).map(|line| line + "\n");
     search.into_iter().chain(servers).collect()
 }
 
-/// The lines of /etc/resolv.conf followed by those of `more`, each line once.
+/// The lines of /etc/resolv.conf followed by those of `more`, each line once. Of several lists of
+/// domains only the last one counts (resolv.conf(5)): the lists become one.
 pub fn merged_resolver(current: &str, more: &[u8]) -> String {
     let more = String::from_utf8_lossy(more);
     let mut lines: Vec<&str> = Vec::new();
+    let mut domains: Vec<&str> = Vec::new();
+    let mut place = None;
     for line in current.lines().chain(more.lines()) {
+        let mut words = line.split_ascii_whitespace();
+        if matches!(words.next(), Some("search" | "domain")) {
+            place.get_or_insert(lines.len());
+            domains.extend(words);
         // net-lib.sh writes this line after it took an interface down.
-        if line != "#empty" && !lines.contains(&line) {
+        } else if line != "#empty" && !lines.contains(&line) {
             lines.push(line);
         }
     }
+    let search = search(&domains);
+    if let (Some(place), Some(search)) = (place, &search) {
+        lines.insert(place, search);
+    }
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The line of resolv.conf with these domains, each once.
+fn search(domains: &[&str]) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for domain in domains {
+        // systemd-resolved writes the root domain if it has no other.
+        let is_none = *domain == "." && domains.iter().any(|other| *other != ".");
+        if !is_none && !all.contains(domain) {
+            all.push(domain);
+        }
+    }
+    (!all.is_empty()).then(|| format!("search {}", all.join(" ")))
 }
 
 /// The content of [`IFACES`]: the verified interfaces, then those of other modules. Interfaces in
@@ -275,6 +300,23 @@ mod tests {
             "nameserver 10.0.0.53\nsearch example.org\nnameserver fd00::53\n"
         );
         assert_eq!(merged_resolver("", b""), "");
+    }
+
+    #[test]
+    fn the_domains_of_all_interfaces_are_searched() {
+        let merged = |current| merged_resolver(current, b"search a.example b.example\n");
+        assert_eq!(
+            merged("nameserver 10.0.0.53\nsearch  c.example b.example\noptions edns0\n"),
+            "nameserver 10.0.0.53\nsearch c.example b.example a.example\noptions edns0\n"
+        );
+        for none in ["", "search .\n", "search\n"] {
+            assert_eq!(merged(none), "search a.example b.example\n");
+        }
+        assert_eq!(
+            merged("domain a.example\nsearch c.example\n"),
+            "search a.example c.example b.example\n"
+        );
+        assert_eq!(merged_resolver("search .\n", b""), "search .\n");
     }
 
     #[test]
