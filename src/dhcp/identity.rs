@@ -14,6 +14,9 @@ pub enum RequestedId {
     /// fits both; on Ethernet 01 and the address.
     #[default]
     Firmware,
+    /// The identifier of the firmware with this P_Key as IAID: another interface of the port sends
+    /// that of the firmware.
+    Partition(u16),
     /// Hardware type and GUID or address: `20:` and 8 bytes on InfiniBand.
     Hardware,
     Bytes(Vec<u8>),
@@ -72,7 +75,7 @@ impl RequestedId {
     /// Whether the identifier is a port GUID, of whichever interface.
     pub fn is_guid(&self) -> bool {
         match self {
-            RequestedId::Firmware => false,
+            RequestedId::Firmware | RequestedId::Partition(_) => false,
             RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => matches!(form(bytes), Form::Hardware(_)),
         }
@@ -84,7 +87,7 @@ impl RequestedId {
     pub fn fits_networkd(&self, sender: Sender) -> bool {
         match self {
             // The DUID of the firmware is a byte longer than networkd allows.
-            RequestedId::Firmware => false,
+            RequestedId::Firmware | RequestedId::Partition(_) => false,
             RequestedId::Hardware => sender != Sender::Bond,
             RequestedId::Bytes(bytes) => match form(bytes) {
                 Form::Hardware(guid) => sender == Sender::Interface(Some(guid)),
@@ -98,7 +101,7 @@ impl RequestedId {
     /// hardware always fits.
     pub fn fits_networkd6(&self) -> bool {
         match self {
-            RequestedId::Firmware | RequestedId::Hardware => true,
+            RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => {
                 of_rfc4361(bytes).is_none_or(|identity| networkd_duid(&identity.duid).is_some())
             }

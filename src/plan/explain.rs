@@ -148,6 +148,9 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
     parts.extend(wish.dhcp.as_ref().map(|dhcp| {
         let id = match &dhcp.client_id {
             RequestedId::Firmware => "of the card's firmware".to_owned(),
+            RequestedId::Partition(pkey) => {
+                format!("of the card's firmware with the IAID {pkey:#06x}")
+            }
             RequestedId::Hardware => "20 and the port GUID".to_owned(),
             RequestedId::Bytes(bytes) => Hex(bytes).to_string(),
         };
@@ -181,7 +184,7 @@ fn asking6(wish: &Dhcp6Wish) -> String {
     let mut how = Vec::new();
     let written = match &wish.client_id {
         RequestedId::Bytes(bytes) => of_rfc4361(bytes),
-        RequestedId::Firmware | RequestedId::Hardware => None,
+        RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => None,
     };
     how.push(match written {
         Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),

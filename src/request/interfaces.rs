@@ -46,6 +46,13 @@ impl InterfaceWish {
         }
     }
 
+    fn key(&self) -> Key {
+        Key {
+            port: self.port.clone(),
+            pkey: self.ipoib.pkey,
+        }
+    }
+
     fn is(&self, key: &Key) -> bool {
         self.port == key.port && self.ipoib.pkey == key.pkey
     }
@@ -165,6 +172,7 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     collected.nameservers();
     collected.routes();
     collected.client_ids();
+    collected.partition_ids();
     for found in &mut collected.found {
         let ipoib = &mut found.value.ipoib;
         ipoib.add_neighbours();
@@ -426,6 +434,42 @@ impl Collected<'_, '_> {
         }
     }
 
+    /// Gives the interfaces of one port different client identifiers: only one sends that of the
+    /// firmware. Interfaces of one client need an IAID each (RFC 4361 6.1): of two leases with one
+    /// identifier dnsmasq forgets the first, whatever their networks are.
+    fn partition_ids(&mut self) {
+        let arguments = self.arguments;
+        // A bond sends the GUID of its first interface.
+        let sender = |one: &InterfaceWish| {
+            let mut bonds = bonds_of(arguments);
+            let bond = bonds.find(|bond| one.port == bond.value.name);
+            let first = bond.and_then(|bond| bond.value.slaves.first());
+            first.map_or_else(|| one.key(), |slave| key(arguments, slave))
+        };
+        let is_firmware = |one: &InterfaceWish| {
+            let dhcp = one.ipoib.dhcp.as_ref();
+            dhcp.is_some_and(|dhcp| dhcp.client_id == RequestedId::Firmware)
+        };
+        let mut senders: Vec<(usize, bool, Key)> = Vec::new();
+        for (at, found) in self.found.iter().enumerate() {
+            let one = &found.value;
+            if is_firmware(one) {
+                senders.push((at, one.ipoib.boot, sender(one)));
+            }
+        }
+        // The port's own interface comes first, then the boot device.
+        senders.sort_by_key(|(_, is_boot, key)| (key.pkey.is_some(), !is_boot));
+        let mut ports: Vec<&Selector> = Vec::new();
+        for (at, _, key) in &senders {
+            let found = self.found.get_mut(*at).map(|found| &mut found.value.ipoib);
+            let dhcp = found.and_then(|ipoib| ipoib.dhcp.as_mut());
+            if let (Some(dhcp), Some(pkey), true) = (dhcp, key.pkey, ports.contains(&&key.port)) {
+                dhcp.client_id = RequestedId::Partition(pkey);
+            }
+            ports.push(&key.port);
+        }
+    }
+
     /// Adds the child of a partition, with the name that the kernel will give it.
     fn child<T>(&mut self, argument: &Spanned<'_, T>, parent: &str, port: Selector, pkey: u16) {
         let key = Key {
@@ -597,6 +641,7 @@ pub struct InterfaceWish {
 
 #[cfg(test)]
 mod tests {
+    use crate::dhcp::identity::RequestedId;
     use crate::request::Request;
     use crate::wish::ipoib::{RequestedMode, RequestedMtu};
 
@@ -614,6 +659,63 @@ mod tests {
                 .map(|one| (one.port.as_str(), one.ipoib.pkey))
                 .collect();
             assert_eq!(found, [(port, pkey)]);
+        }
+    }
+
+    #[test]
+    fn of_the_interfaces_of_a_port_one_has_the_identifier_of_the_firmware() {
+        use RequestedId::{Firmware, Hardware, Partition};
+        let ids = |line: &str| -> Vec<(String, RequestedId)> {
+            let request = Request::from_text(line);
+            let single = request.interfaces.into_iter().map(|found| found.value);
+            let bonds = request.bonds.into_iter().map(|found| found.value);
+            let all = single
+                .map(|one| (one.name, one.ipoib))
+                .chain(bonds.map(|bond| (bond.name, bond.ipoib)));
+            all.filter_map(|(name, ipoib)| Some((name, ipoib.dhcp?.client_id)))
+                .collect()
+        };
+        let [one, two] = [Partition(0x8001), Partition(0x8002)];
+        for (line, expected) in [
+            ("ip=ib0.8001:dhcp", &[("ib0.8001", Firmware)][..]),
+            (
+                "ip=ib0.8001:dhcp ip=ib0:off ip=ib1:dhcp",
+                &[("ib0.8001", Firmware), ("ib1", Firmware)],
+            ),
+            (
+                "ip=ib0.8001:dhcp ip=ib0:dhcp",
+                &[("ib0.8001", one.clone()), ("ib0", Firmware)],
+            ),
+            (
+                "ip=ib0.8001:dhcp ip=ib0.8002:dhcp",
+                &[("ib0.8001", Firmware), ("ib0.8002", two)],
+            ),
+            (
+                "ip=ib0.8001:dhcp ip=ib0.8002:dhcp bootdev=ib0.8002",
+                &[("ib0.8001", one.clone()), ("ib0.8002", Firmware)],
+            ),
+            (
+                "ip=ib0.8001:dhcp ip=ib0:dhcp rd.ib.dhcp.client-id=guid",
+                &[("ib0.8001", Hardware), ("ib0", Hardware)],
+            ),
+            (
+                "ip=ib0.8001:dhcp ip=ib0:dhcp rd.ib.dhcp.client-id=ib0:guid",
+                &[("ib0.8001", Firmware), ("ib0", Hardware)],
+            ),
+            (
+                "bond=a:ib0,ib1 bond=b:ib0.8001,ib1.8001 ip=a:dhcp ip=b:dhcp",
+                &[("a", Firmware), ("b", one)],
+            ),
+        ] {
+            let mut found = ids(line);
+            let mut expected: Vec<(String, RequestedId)> = expected
+                .iter()
+                .map(|(name, id)| ((*name).to_owned(), id.clone()))
+                .collect();
+            let by_name = |one: &(String, RequestedId)| one.0.clone();
+            found.sort_by_key(by_name);
+            expected.sort_by_key(by_name);
+            assert_eq!(found, expected, "{line}");
         }
     }
 

@@ -4,9 +4,14 @@
 use crate::dhcp::identity::RequestedId;
 use crate::hardware::HardwareType;
 
-/// The prefix that FlexBoot and UEFI of ConnectX cards put before the port GUID: type 255, IAID 0,
-/// a DUID of an enterprise (2) with Mellanox's OUI as its number (RFC 4361, RFC 8415 11.3).
-const FLEXBOOT: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
+/// The DUID of FlexBoot and UEFI of ConnectX cards, before the port GUID: of an enterprise (2) with
+/// Mellanox's OUI as its number (RFC 8415 11.3).
+const FLEXBOOT: [u8; 7] = [0, 2, 0, 0, 2, 0xc9, 0];
+
+/// The identifier that this firmware sends: type 255, IAID, DUID (RFC 4361). The IAID is 0.
+fn of_firmware(iaid: u16, guid: &[u8]) -> Vec<u8> {
+    [&[0xff, 0, 0], &iaid.to_be_bytes()[..], &FLEXBOOT, guid].concat()
+}
 
 /// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +40,12 @@ impl Identity {
         let client_id = match requested {
             RequestedId::Bytes(bytes) => bytes.clone(),
             RequestedId::Firmware if hardware_type == HardwareType::InfiniBand => {
-                [&FLEXBOOT, lasting].concat()
+                of_firmware(0, lasting)
             }
-            RequestedId::Firmware | RequestedId::Hardware => {
+            RequestedId::Partition(pkey) if hardware_type == HardwareType::InfiniBand => {
+                of_firmware(*pkey, lasting)
+            }
+            RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => {
                 let kind = u8::try_from(hardware_type.number()).ok()?;
                 [&[kind], lasting].concat()
             }
@@ -75,10 +83,18 @@ mod tests {
             ib(RequestedId::Firmware),
             "ff:00:00:00:00:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
         );
+        assert_eq!(
+            ib(RequestedId::Partition(0x8001)),
+            "ff:00:00:80:01:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
+        );
         assert_eq!(ib(RequestedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
         assert_eq!(ib(RequestedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
         let ethernet = "52:54:00:12:34:56";
-        for requested in [RequestedId::Firmware, RequestedId::Hardware] {
+        for requested in [
+            RequestedId::Firmware,
+            RequestedId::Partition(0x8001),
+            RequestedId::Hardware,
+        ] {
             assert_eq!(
                 id(HardwareType::Ethernet, ethernet, &requested).unwrap(),
                 "01:52:54:00:12:34:56"
