@@ -218,6 +218,15 @@ pub fn infiniband() -> Config {
     }
 }
 
+/// Another interface of the same node and port.
+pub fn partition(pkey: u16) -> Config {
+    let requested = RequestedId::Partition(pkey);
+    Config {
+        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &requested).unwrap(),
+        ..infiniband()
+    }
+}
+
 /// The identity of the interface itself.
 pub fn ethernet() -> Config {
     let near = hardware();

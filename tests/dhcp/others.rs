@@ -68,26 +68,32 @@ fn dhcpd_refuses_an_address_of_another_network() {
     });
 }
 
+/// Kea in `namespace`, on its interface of the same name, with a reservation for the node.
+fn kea(namespace: &str, subnet: &str) -> Server {
+    let id = CLIENT_ID.replace(':', "");
+    let configuration = format!(
+        r#"{{"Dhcp4": {{
+            "interfaces-config": {{"interfaces": ["{namespace}"]}},
+            "lease-database": {{"type": "memfile", "persist": false}},
+            "valid-lifetime": 3600, "authoritative": true,
+            "host-reservation-identifiers": ["client-id"],
+            "subnet4": [{{"subnet": "10.9.0.0/24", "pools": [{{"pool": "10.9.0.10 - 10.9.0.20"}}], {subnet}
+                "option-data": [{{"name": "routers", "data": "10.9.0.1"}}, {{"name": "root-path", "data": "nfs:x:/y"}}],
+                "reservations": [{{"client-id": "{id}", "ip-address": "10.9.0.55", "hostname": "node5"}}]}}],
+            "loggers": [{{"name": "kea-dhcp4", "output_options": [{{"output": "stdout"}}], "severity": "INFO"}}]
+        }}}}"#
+    );
+    fs::write("/run/kea.conf", configuration).unwrap();
+    fs::create_dir_all("/run/kea").unwrap();
+    let mut server = Server::start(namespace, "kea", &["kea-dhcp4", "-c", "/run/kea.conf"]);
+    server.reports("DHCP4_STARTED");
+    server
+}
+
 #[test]
 fn kea_answers_a_node_without_a_hardware_address() {
     with_network("Kea", &["kea-dhcp4"], || {
-        let id = CLIENT_ID.replace(':', "");
-        let configuration = format!(
-            r#"{{"Dhcp4": {{
-                "interfaces-config": {{"interfaces": ["far"]}},
-                "lease-database": {{"type": "memfile", "persist": false}},
-                "valid-lifetime": 3600, "authoritative": true,
-                "host-reservation-identifiers": ["client-id"],
-                "subnet4": [{{"subnet": "10.9.0.0/24", "pools": [{{"pool": "10.9.0.10 - 10.9.0.20"}}],
-                    "option-data": [{{"name": "routers", "data": "10.9.0.1"}}, {{"name": "root-path", "data": "nfs:x:/y"}}],
-                    "reservations": [{{"client-id": "{id}", "ip-address": "10.9.0.55", "hostname": "node5"}}]}}],
-                "loggers": [{{"name": "kea-dhcp4", "output_options": [{{"output": "stdout"}}], "severity": "INFO"}}]
-            }}}}"#
-        );
-        fs::write("/run/kea.conf", configuration).unwrap();
-        fs::create_dir_all("/run/kea").unwrap();
-        let mut server = Server::start("far", "kea", &["kea-dhcp4", "-c", "/run/kea.conf"]);
-        server.reports("DHCP4_STARTED");
+        let _server = kea("far", "");
         let lease = Node::new(infiniband()).boot(None);
         assert_eq!(lease.address_text(), "10.9.0.55/24");
         assert_eq!(lease.root_path.as_deref(), Some("nfs:x:/y"));
@@ -95,36 +101,57 @@ fn kea_answers_a_node_without_a_hardware_address() {
     });
 }
 
+/// Makes the namespace `far` a relay to 10.8.0.2 in the new namespace `server`: near - far - beyond -
+/// server.
+fn beyond() {
+    ip("netns add server");
+    ip("-n far link add beyond type veth peer name server netns server");
+    ip("-n far addr add 10.8.0.1/24 dev beyond");
+    ip("-n far link set beyond up");
+    ip("-n server addr add 10.8.0.2/24 dev server");
+    ip("-n server link set server up");
+    ip("-n server route add default via 10.8.0.1");
+    super::network::forward("far");
+}
+
+/// Boots a node behind the relay, and waits until the server renews the lease.
+fn renewed_behind_a_relay() {
+    let relay = [
+        "dhcrelay", "-4", "-d", "-id", "far", "-iu", "beyond", "10.8.0.2",
+    ];
+    let mut relay = Server::start("far", "relay", &relay);
+    relay.reports("Sending on");
+    let mut node = Node::new(infiniband());
+    let lease = node.boot(None);
+    assert_eq!(lease.server, Ipv4Addr::new(10, 8, 0, 2));
+    ip(&format!("addr add {} dev near", lease.address_text()));
+    ip("route add default via 10.9.0.1");
+    let renewed = node.lease(20);
+    assert!(renewed.requested_ns > lease.requested_ns);
+    assert_eq!(node.session.progress().counts.refusals, 0);
+}
+
 #[test]
 fn a_server_behind_a_relay_is_renewed_directly() {
     with_network("dhcpd behind a relay", &["dhcpd", "dhcrelay"], || {
-        // near - far (the relay) - beyond - server (dhcpd)
-        ip("netns add server");
-        ip("-n far link add beyond type veth peer name server netns server");
-        ip("-n far addr add 10.8.0.1/24 dev beyond");
-        ip("-n far link set beyond up");
-        ip("-n server addr add 10.8.0.2/24 dev server");
-        ip("-n server link set server up");
-        ip("-n server route add default via 10.8.0.1");
-        super::network::forward("far");
+        beyond();
         let both = format!(
             "{}subnet 10.8.0.0 netmask 255.255.255.0 {{ }}\n",
             subnet("option dhcp-renewal-time 2; option dhcp-rebinding-time 3000;")
         );
         let _server = dhcpd("server", &both);
-        let relay = [
-            "dhcrelay", "-4", "-d", "-id", "far", "-iu", "beyond", "10.8.0.2",
-        ];
-        let mut relay = Server::start("far", "relay", &relay);
-        relay.reports("Sending on");
-        let mut node = Node::new(infiniband());
-        let lease = node.boot(None);
-        assert_eq!(lease.server, Ipv4Addr::new(10, 8, 0, 2));
-        ip(&format!("addr add {} dev near", lease.address_text()));
-        ip("route add default via 10.9.0.1");
-        let renewed = node.lease(20);
-        assert!(renewed.requested_ns > lease.requested_ns);
-        assert_eq!(node.session.progress().counts.refusals, 0);
+        renewed_behind_a_relay();
+    });
+}
+
+#[test]
+fn kea_behind_a_relay_is_renewed_directly() {
+    with_network("Kea behind a relay", &["kea-dhcp4", "dhcrelay"], || {
+        beyond();
+        let relay =
+            r#""relay": {"ip-addresses": ["10.9.0.1"]}, "renew-timer": 2, "rebind-timer": 3000,"#;
+        let _server = kea("server", relay);
+        renewed_behind_a_relay();
     });
 }
 

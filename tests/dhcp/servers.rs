@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
 
-use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, with_network};
+use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, partition, with_network};
 use ibboot::dhcp::v4::lease::Route;
 use ibboot::dhcp::v4::progress::State;
 use ibboot::dhcp::v4::session::Outcome;
@@ -206,6 +206,23 @@ fn a_lease_is_renewed_by_dnsmasq_and_after_it_died_by_another_server() {
         let rebound = node.lease(20);
         assert_eq!(rebound.address, lease.address);
         assert_eq!(rebound.server, Ipv4Addr::new(10, 9, 0, 2));
+    });
+}
+
+#[test]
+fn two_interfaces_of_a_port_have_a_lease_each() {
+    with_network("dnsmasq, two interfaces", &["dnsmasq"], || {
+        let times = ["--dhcp-option=option:T1,2", "--dhcp-option=option:T2,4"];
+        let _server = dnsmasq(&[RANGE, times[0], times[1]]);
+        let mut first = Node::new(infiniband());
+        let lease = first.boot(None);
+        ip(&format!("addr add {} dev near", lease.address_text()));
+        let other = Node::new(partition(0x8001)).boot(None);
+        assert_ne!(other.address, lease.address);
+        // dnsmasq has not forgotten the first lease.
+        let renewed = first.lease(20);
+        assert_eq!(renewed.address, lease.address);
+        assert_eq!(first.session.progress().counts.refusals, 0);
     });
 }
 
