@@ -308,19 +308,16 @@ fn is_host(address: Ipv6Addr) -> bool {
 }
 
 /// Whether the address is in a prefix from which no server grants addresses (RFC 6890, IANA's
-/// registry of special addresses). A name server may well be behind NAT64 or 6to4.
+/// registry of special addresses). A name server may well be behind NAT64 or 6to4. Test networks use
+/// the prefixes for documentation and benchmarking, as those of IPv4.
 fn is_reserved(address: Ipv6Addr) -> bool {
     matches!(
         address.segments(),
-        // Discard-only (RFC 6666), documentation (RFC 3849 and 9637), 6to4 (RFC 3056), Teredo (RFC
-        // 4380), benchmarking (RFC 5180), ORCHID (RFC 4843 and 7343), NAT64 (RFC 6052 and 8215),
-        // and the deprecated site-local prefix (RFC 3879).
+        // Discard-only (RFC 6666), 6to4 (RFC 3056), Teredo (RFC 4380), ORCHID (RFC 4843 and 7343), NAT64
+        // (RFC 6052 and 8215), and the deprecated site-local prefix (RFC 3879).
         [0x100, 0, 0, 0, ..]
-            | [0x2001, 0xdb8, ..]
-            | [0x3fff, 0..=0xfff, ..]
             | [0x2002, ..]
             | [0x2001, 0, ..]
-            | [0x2001, 2, 0, ..]
             | [0x2001, 0x10..=0x2f, ..]
             | [0x64, 0xff9b, 0, 0, 0, 0, ..]
             | [0x64, 0xff9b, 1, ..]
