@@ -165,3 +165,65 @@ fn ibboot_is_in_every_image_except_those_for_kdump_without_a_warning() {
         assert_eq!(printed.lines().collect::<Vec<_>>(), expected, "{tree}");
     }
 }
+
+/// In WORK: the files of modprobe.d that the module copies from the tree `root` into `image`.
+const SETTINGS: &str = r#"
+dracutsysrootdir=$1/root initdir=$1/image
+. dracut-module/50ibboot/module-setup.sh
+inst_dir() { mkdir -p "$initdir$1"; }
+inst_simple() { mkdir -p "$initdir${1%/*}" && cp -P "$dracutsysrootdir$1" "$initdir$1"; }
+install_site_settings
+cd "$initdir"
+find . -type f -printf '%P\n' -o -type l -printf '%P -> %l\n' | LC_ALL=C sort
+"#;
+
+#[test]
+fn the_files_of_modprobe_d_that_count_for_rdma_modules_are_copied() {
+    let work = tempfile::tempdir().unwrap();
+    let root = work.path().join("root");
+    for (path, text) in [
+        ("etc/modprobe.d/site.conf", "options mlx5-core probe_vf=0\n"),
+        ("etc/modprobe.d/sound.conf", "options snd-hda-intel x=1\n"),
+        // A file of the site replaces that of a package, also without a word about RDMA.
+        ("etc/modprobe.d/libmlx4.conf", ""),
+        (
+            "usr/lib/modprobe.d/libmlx4.conf",
+            "install mlx4_core /bin/false\n",
+        ),
+        (
+            "usr/lib/modprobe.d/20-rdma.conf",
+            "blacklist ib_ipoib\n# off\n",
+        ),
+        // SLES: whether modprobe loads modules without support, of MLNX_OFED for example.
+        (
+            "etc/modprobe.d/10-unsupported-modules.conf",
+            "allow_unsupported_modules 1\n",
+        ),
+        (
+            "lib/modprobe.d/10-unsupported-modules.conf",
+            "# why\nallow_unsupported_modules 0\n",
+        ),
+    ] {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/null", root.join("etc/modprobe.d/20-rdma.conf")).unwrap();
+    let run = Command::new("bash")
+        .args(["-ec", SETTINGS, "bash"])
+        .arg(work.path())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(run.stderr).unwrap(), "");
+    assert_eq!(
+        String::from_utf8(run.stdout).unwrap(),
+        "etc/modprobe.d/10-unsupported-modules.conf\n\
+         etc/modprobe.d/20-rdma.conf -> /dev/null\n\
+         etc/modprobe.d/libmlx4.conf\n\
+         etc/modprobe.d/site.conf\n\
+         lib/modprobe.d/10-unsupported-modules.conf\n\
+         usr/lib/modprobe.d/20-rdma.conf\n\
+         usr/lib/modprobe.d/libmlx4.conf\n"
+    );
+}

@@ -55,19 +55,28 @@ installkernel() {
     hostonly='' instmods ${ibboot_drivers-$ibboot_default_drivers} $storage < /dev/null
 }
 
-# The site's options, install lines and soft dependencies of RDMA modules apply in the image too;
-# dracut itself copies /etc/modprobe.d only into host-only images. "-" and "_" are the same in
-# module names.
+# The site's options, install lines and soft dependencies of RDMA modules apply in the image too, and on
+# SLES whether modprobe loads modules without support; dracut itself copies /etc/modprobe.d only into
+# host-only images. "-" and "_" are the same in module names. Of files with one name modprobe reads the
+# one of the first folder, which may be empty: each of them is copied.
 install_site_settings() {
-    local file name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|hfi1|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
+    local file folder name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|hfi1|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
     for name in ${ibboot_drivers-$ibboot_default_drivers} $add_drivers; do
         name=${name//-/_}
         [[ $name =~ ^[a-z0-9_]+$ ]] && names+="|$name"
     done
     for file in "$dracutsysrootdir"/{etc,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
         [[ -f $file ]] || continue
-        tr '-' '_' < "$file" | grep -Eq "^[[:space:]]*[a-z]+[[:space:]]+($names)([[:space:]]|\$)" || continue
-        inst_simple "${file#"$dracutsysrootdir"}"
+        tr '-' '_' < "$file" | grep -Eq "^[[:space:]]*([a-z]+[[:space:]]+($names)|allow_unsupported_modules)([[:space:]]|\$)" || continue
+        for folder in /etc /usr/local/lib /usr/lib /lib; do
+            name=$folder/modprobe.d/${file##*/}
+            if [[ $(readlink "$dracutsysrootdir$name") == /dev/null ]]; then
+                inst_dir "$folder/modprobe.d"
+                ln -sf /dev/null "$initdir$name"
+            elif [[ -f $dracutsysrootdir$name ]]; then
+                inst_simple "$name"
+            fi
+        done
     done
     [[ -e $dracutsysrootdir/etc/rdma/mlx4.conf ]] || return 0
     inst_multiple -o /etc/rdma/mlx4.conf /usr/libexec/mlx4-setup.sh bash grep awk sed
