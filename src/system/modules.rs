@@ -441,13 +441,18 @@ fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
     if !words.is_empty() {
         found.push_str(&format!(" (kernel: {})", words.join(" | ")));
     }
-    let hint = if kernel.iter().any(|l| l.contains("disagrees about version")) {
+    let of_two_builds =
+        |line: &String| line.contains("disagrees about version") || line.contains("version magic");
+    let hint = if kernel.iter().any(of_two_builds) {
         "the image mixes modules of two builds: rebuild the image"
     } else if output.contains("Key was rejected") || output.contains("Required key not available") {
         "the module is not signed by a key that this kernel trusts"
+    } else if output.contains("allow_unsupported_modules") {
+        // modprobe of SLES.
+        "set allow_unsupported_modules 1 in that file, and rebuild the image"
     } else if output.contains("Operation not permitted") {
         "check the command line for module_blacklist=, and the kernel for lockdown"
-    } else if output.trim().is_empty() {
+    } else if output.trim().is_empty() || output.contains("running install command") {
         "look for an install line of this module in modprobe.d"
     } else {
         "see dmesg"
@@ -596,6 +601,56 @@ mod tests {
              (kernel: mlx5_core: disagrees about version of symbol mlxfw_firmware_flash); \
              the image mixes modules of two builds: rebuild the image"
         );
+    }
+
+    #[test]
+    fn the_hint_of_a_failure_fits_its_cause() {
+        let builds = "the image mixes modules of two builds: rebuild the image";
+        let line = "look for an install line of this module in modprobe.d";
+        for (output, kernel, hint) in [
+            (
+                "modprobe: ERROR: could not insert 'mlx5_ib': Exec format error\n",
+                "mlx5_ib: version magic '5.14.0-362.el9 SMP' should be '5.14.0-427.el9 SMP'",
+                builds,
+            ),
+            (
+                "modprobe: ERROR: could not insert 'mlx5_ib': Key was rejected by service\n",
+                "",
+                "the module is not signed by a key that this kernel trusts",
+            ),
+            // kmod of SLES 15.
+            (
+                "modprobe: ERROR: module 'mlx5_ib' is unsupported\n\
+                 modprobe: ERROR: Use --allow-unsupported or set allow_unsupported_modules 1 in\n\
+                 modprobe: ERROR: /etc/modprobe.d/10-unsupported-modules.conf\n\
+                 modprobe: ERROR: could not insert 'mlx5_ib': Operation not permitted\n",
+                "",
+                "set allow_unsupported_modules 1 in that file, and rebuild the image",
+            ),
+            (
+                "modprobe: ERROR: could not insert 'mlx5_ib': Operation not permitted\n",
+                "Module mlx5_ib is blacklisted",
+                "check the command line for module_blacklist=, and the kernel for lockdown",
+            ),
+            // install mlx5_ib /bin/true
+            ("", "", line),
+            // install mlx5_ib /bin/false, kmod 30
+            (
+                "modprobe: ERROR: ../libkmod/libkmod-module.c:1047 command_do() Error running install \
+                 command '/bin/false' for module mlx5_ib: retcode 1\n\
+                 modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument\n",
+                "",
+                line,
+            ),
+            (
+                "modprobe: ERROR: could not insert 'mlx5_ib': Cannot allocate memory\n",
+                "",
+                "see dmesg",
+            ),
+        ] {
+            let error = failure("mlx5_ib", output, &[kernel.to_owned()]);
+            assert_eq!(error.hint.as_deref(), Some(hint), "{output}");
+        }
     }
 
     #[test]
