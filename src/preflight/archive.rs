@@ -89,9 +89,51 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
             continue;
         }
         let command = decompressor(&start).ok_or_else(|| unknown(&start, has_any))?;
-        // The decompressor reads to the end of the file, through archives that follow.
-        decompressed(command, file, |reader| inner(reader, &mut files, keep))?;
-        return Ok(files);
+        // The decompressor reads to the end of the file, through compressed archives that follow.
+        let before = files.clone();
+        let whole = decompressed(command, file, |reader| inner(reader, &mut files, keep));
+        let Err(error) = whole.and_then(|ended| ended) else {
+            return Ok(files);
+        };
+        // It may have failed at an archive that is not compressed, which the kernel reads too.
+        let Some(end) = next_archive(file, at)? else {
+            return Err(error);
+        };
+        files = before;
+        file.seek(SeekFrom::Start(at))?;
+        let input = file.take(end - at);
+        let ended = decompressed(command, input, |reader| inner(reader, &mut files, keep))?;
+        // Padding in front of that archive may be an error to the decompressor: what counts is that its
+        // own archive is whole.
+        if let Err(error) = ended {
+            log::debug!("{error}");
+        }
+        at = end;
+        has_any = true;
+    }
+}
+
+/// The place of the first archive behind `at` that is not compressed. The kernel reads one only at a
+/// multiple of 4 (init/initramfs.c, unpack_to_rootfs).
+fn next_archive(mut file: &File, at: u64) -> io::Result<Option<u64>> {
+    /// Bytes that are read at once.
+    const PART: usize = 1 << 20;
+    let mut part = Vec::with_capacity(PART);
+    let mut start = at.next_multiple_of(4);
+    loop {
+        part.clear();
+        file.seek(SeekFrom::Start(start))?;
+        file.take(PART as u64).read_to_end(&mut part)?;
+        let places = (0..part.len()).step_by(4);
+        let is_archive = |place: &usize| part.get(*place..).is_some_and(cpio::begins_archive);
+        if let Some(place) = places.into_iter().find(is_archive) {
+            return Ok(Some(start + place as u64));
+        }
+        if part.len() < PART {
+            return Ok(None);
+        }
+        // A header may lie across the end of the part.
+        start += (PART - cpio::HEADER.next_multiple_of(4)) as u64;
     }
 }
 
@@ -156,24 +198,29 @@ fn start(command: &[&str], input: Stdio) -> io::Result<Child> {
     })
 }
 
-/// Lets `use_it` read what the program makes of the file from its present position; the program must
-/// succeed, too.
+/// Lets `use_it` read what the program makes of the input. The result in the result is how the program
+/// ended.
 fn decompressed(
     command: &[&str],
-    file: &File,
+    mut from: impl Read + Send,
     use_it: impl FnOnce(&mut dyn BufRead) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut child = start(command, Stdio::from(file.try_clone()?))?;
+) -> io::Result<io::Result<()>> {
+    let mut child = start(command, Stdio::piped())?;
+    let mut input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let used = use_it(&mut BufReader::new(output.take(IMAGE)));
-    // Without a reader the program ends with its next write (SIGPIPE).
-    let ended = ended(child, command);
-    // A damaged file ends the stream early: the program knows why.
-    match used {
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => ended.and(Err(e)),
-        Err(e) => Err(e),
-        Ok(()) => ended,
-    }
+    std::thread::scope(|scope| {
+        // The program writes while it reads.
+        scope.spawn(move || io::copy(&mut from, &mut input));
+        let used = use_it(&mut BufReader::new(output.take(IMAGE)));
+        // Without a reader the program ends with its next write (SIGPIPE).
+        let ended = ended(child, command);
+        // A damaged file ends the stream early: the program knows why.
+        match used {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => ended.and(Err(e)),
+            Err(e) => Err(e),
+            Ok(()) => Ok(ended),
+        }
+    })
 }
 
 /// Waits for the program; its first line about a failure is the error.

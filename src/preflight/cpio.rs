@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 /// Length of a header: a magic number of 6 digits and 13 numbers of 8 digits.
-const HEADER: usize = 110;
+pub const HEADER: usize = 110;
 /// Magic numbers: without and with a check sum.
 const MAGIC: [&[u8]; 2] = [b"070701", b"070702"];
 /// The name that ends an archive.
@@ -25,7 +25,7 @@ const REGULAR: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
 /// The files of one image, whose later archives are laid over the earlier ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Files {
     /// Paths without a slash in front, of any type.
     names: BTreeSet<String>,
@@ -39,6 +39,12 @@ pub struct Files {
 /// Whether the text at the start of an archive is that of newc.
 pub fn is_newc(start: &[u8]) -> bool {
     MAGIC.iter().any(|magic| start.starts_with(magic))
+}
+
+/// Whether the bytes begin with a whole header.
+pub fn begins_archive(bytes: &[u8]) -> bool {
+    let digits = |header: &[u8]| header.iter().all(u8::is_ascii_hexdigit);
+    is_newc(bytes) && bytes.get(..HEADER).is_some_and(digits)
 }
 
 fn invalid(what: impl Into<String>) -> io::Error {

@@ -201,6 +201,32 @@ fn a_whole_image_lacks_nothing_however_it_is_packed() {
 }
 
 #[test]
+fn an_archive_behind_a_compressed_one_counts() {
+    let (behind, first): (Vec<_>, Vec<_>) = whole()
+        .into_iter()
+        .partition(|(path, ..)| path == "usr/sbin/modprobe");
+    let (first, behind) = (packed(&first), packed(&behind));
+    for program in [
+        &["gzip", "-c"][..],
+        &["xz", "-c"],
+        &["zstd", "-cq"],
+        &["lz4", "-clq"],
+    ] {
+        let Some(mut image) = through(program, &first) else {
+            continue;
+        };
+        let lacks = |image: &[u8]| look(image).unwrap().image.unwrap().missing;
+        assert_eq!(lacks(&image).len(), 1, "{program:?}");
+        // The kernel reads an archive at a multiple of 4.
+        image.resize(image.len().next_multiple_of(4) + 8, 0);
+        image.extend(&behind);
+        assert_eq!(lacks(&image), [""; 0], "{program:?}");
+        image.resize(image.len() + 512, 0);
+        assert_eq!(lacks(&image), [""; 0], "{program:?}");
+    }
+}
+
+#[test]
 fn the_image_needs_dracuts_module_for_the_root_file_system() {
     let files = |programs: &[&str]| {
         let programs = programs.iter().map(|path| (*path, FILE, &b""[..]));
@@ -476,6 +502,11 @@ fn a_damaged_image_is_one_clear_line() {
         why(&[&bytes[..], b"garbage"].concat()),
         "an unknown format follows an archive"
     );
+    // The damaged archive is not passed over for the sound one behind it.
+    let mut before = gzip[..gzip.len() / 2].to_vec();
+    before.resize(before.len().next_multiple_of(4), 0);
+    before.extend(&bytes);
+    assert!(why(&before).starts_with("gzip: stdin: "));
     let inner = through(&["gzip", "-c"], b"not an archive, but longer than the header of one, so that it is read as one header and refused").unwrap();
     assert_eq!(why(&inner), "the file is truncated");
     let mut wrong = bytes;
