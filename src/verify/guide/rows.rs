@@ -87,7 +87,9 @@ pub fn guide(id: Id) -> Guide {
             detail: "A builtin module passes; another one must have the initstate live.",
             causes: &[
                 "The module is not in the initramfs: rebuild it with dracut --add-drivers.",
+                "The module is in a package that is not installed (Ubuntu: linux-modules-extra-RELEASE).",
                 "The module is blacklisted (modprobe.blacklist=, rd.driver.blacklist=, modprobe.d).",
+                "An install line of modprobe.d loads nothing, or the kernel has module_blacklist=.",
                 "The module belongs to another kernel, or its signature is refused (Secure Boot).",
             ],
             node: &["ibboot plan", "dmesg | tail", "modprobe -nv MODULE"],
