@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel_cmdline::{
     Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
-    RoceMode, Source,
+    RoceMode, Source, Token,
 };
 
 use serde::Serialize;
@@ -108,6 +108,8 @@ pub struct Request {
     pub modules: Vec<Requested<String>>,
     /// Modules that no device may load by itself (`rd.driver.blacklist=`, `modprobe.blacklist=`).
     pub blacklist: Vec<Requested<String>>,
+    /// Modules that the kernel refuses to load (`module_blacklist=`).
+    pub barred: Vec<Requested<String>>,
     /// Software links to create.
     pub links: Vec<Requested<SoftLink>>,
     /// Default RoCE modes; of a selector or of all ports.
@@ -235,6 +237,7 @@ impl Request {
         let arguments = kernel_cmdline::parse(sources);
         let mut request = Request::new(&arguments);
         request.blacklist.extend(of_modprobe(sources));
+        request.barred = of_kernel(sources);
         request.written = written::written(sources, &arguments);
         if saves_dump {
             dump::narrow(&mut request, &arguments);
@@ -291,6 +294,7 @@ impl Request {
             blacklist: blacklist
                 .map(|driver| requested(driver, normal(driver.value)))
                 .collect(),
+            barred: Vec::new(),
             links,
             roce: roce.collect(),
             port_types: port_types.collect(),
@@ -453,19 +457,33 @@ pub fn in_initramfs(root: &Root) -> bool {
 
 /// `modprobe.blacklist=MODULE[,MODULE...]`, which modprobe itself reads (modprobe(8)).
 fn of_modprobe(sources: &[Source<'_>]) -> Vec<Requested<String>> {
-    let mut blacklist = Vec::new();
-    for token in Cmdline::new(sources).all("modprobe.blacklist") {
-        let value = String::from_utf8_lossy(token.value.unwrap_or_default());
-        blacklist.extend(value.split(',').map(|name| Requested {
-            value: normal(name),
-            origin: Origin {
-                argument: token.text().to_string(),
-                source: token.source.to_owned(),
-                column: token.column,
-            },
-        }));
-    }
-    blacklist
+    let tokens = Cmdline::new(sources).all("modprobe.blacklist");
+    tokens
+        .flat_map(|token| modules_of(&token, normal))
+        .collect()
+}
+
+/// `module_blacklist=MODULE[,MODULE...]`: the kernel has the last one of its own command line, and compares
+/// the names as they are written (kernel/module/main.c, blacklisted).
+fn of_kernel(sources: &[Source<'_>]) -> Vec<Requested<String>> {
+    let is_own = |token: &Token<'_>| matches!(token.source, "/proc/cmdline" | "--cmdline");
+    let tokens = Cmdline::new(sources).all("module_blacklist");
+    let last = tokens.filter(is_own).last();
+    last.map_or_else(Vec::new, |token| modules_of(&token, str::to_owned))
+}
+
+/// The modules that an argument lists.
+fn modules_of(token: &Token<'_>, name: fn(&str) -> String) -> Vec<Requested<String>> {
+    let value = String::from_utf8_lossy(token.value.unwrap_or_default());
+    let module = |text| Requested {
+        value: name(text),
+        origin: Origin {
+            argument: token.text().to_string(),
+            source: token.source.to_owned(),
+            column: token.column,
+        },
+    };
+    value.split(',').map(module).collect()
 }
 
 /// The ports that `rd.ib.require=` lists.
