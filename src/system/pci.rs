@@ -56,9 +56,12 @@ impl PciId {
     }
 
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
-    /// and on the serial bus (0c06).
+    /// and on the serial bus (0c06). False for the Data Direct function of a ConnectX-8, an InfiniBand
+    /// controller that mlx5_ib binds as a path to memory and that never has an RDMA device
+    /// (drivers/infiniband/hw/mlx5/data_direct.c).
     pub fn is_rdma(self) -> bool {
-        matches!(self.class, 0x0207 | 0x0c06)
+        const DATA_DIRECT: (u32, u32) = (0x15b3, 0x2100);
+        matches!(self.class, 0x0207 | 0x0c06) && (self.vendor, self.device) != DATA_DIRECT
     }
 }
 
@@ -136,6 +139,11 @@ mod tests {
                 "0000:05:00.0",
                 "pci:v000015B3d00001979sv00000000sd00000000bc06sc04i00",
             ),
+            // The Data Direct function of a ConnectX-8.
+            (
+                "0000:05:02.0",
+                "pci:v000015B3d00002100sv00000000sd00000000bc02sc07i00",
+            ),
             ("0000:05:01.0", "garbled"),
         ] {
             fs::create_dir_all(devices.join(address)).unwrap();
@@ -150,7 +158,10 @@ mod tests {
                 .map(|one| is_hca(&root, one))
                 .collect::<Vec<bool>>()
         };
-        assert_eq!(all(), [true, true, false, false, false, false, false]);
+        assert_eq!(
+            all(),
+            [true, true, false, false, false, false, false, false]
+        );
         // Another function of the model has a device.
         let other = devices.join("0000:07:00.0");
         fs::create_dir_all(other.join("infiniband/softib0")).unwrap();
