@@ -48,9 +48,9 @@ impl PciId {
     /// longer that of a network controller). Models without InfiniBand are not among them.
     pub fn is_in_recovery(self) -> bool {
         const MELLANOX: u32 = 0x15b3;
-        const MODELS: [u32; 19] = [
+        const MODELS: [u32; 20] = [
             0x0191, 0x01f6, 0x01f8, 0x01ff, 0x0209, 0x020d, 0x020f, 0x0210, 0x0211, 0x0214, 0x0215,
-            0x0218, 0x0219, 0x021c, 0x021d, 0x021e, 0x021f, 0x0220, 0x0221,
+            0x0218, 0x0219, 0x021c, 0x021d, 0x021e, 0x021f, 0x0220, 0x0221, 0x0224,
         ];
         self.vendor == MELLANOX && MODELS.contains(&self.device)
     }
@@ -144,6 +144,11 @@ mod tests {
                 "0000:05:02.0",
                 "pci:v000015B3d00002100sv00000000sd00000000bc02sc07i00",
             ),
+            // A ConnectX-9 without firmware (HwId of mstflint).
+            (
+                "0000:05:03.0",
+                "pci:v000015B3d00000224sv00000000sd00000000bc05sc80i00",
+            ),
             ("0000:05:01.0", "garbled"),
         ] {
             fs::create_dir_all(devices.join(address)).unwrap();
@@ -160,7 +165,7 @@ mod tests {
         };
         assert_eq!(
             all(),
-            [true, true, false, false, false, false, false, false]
+            [true, true, false, false, false, false, false, true, false]
         );
         // Another function of the model has a device.
         let other = devices.join("0000:07:00.0");
