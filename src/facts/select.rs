@@ -207,13 +207,17 @@ fn meant<'f>(
 }
 
 /// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or by the port
-/// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address.
+/// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address. Of a RoCE bond
+/// NETLINK_RDMA reports one of the two interfaces in the bond (mlx5_lag_get_roce_netdev,
+/// drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
 fn is_below(netdev: &Netdev, found: PortRef<'_>) -> bool {
     if netdev.is_infiniband() {
         let guid = netdev.port_guid();
         return guid.is_some() && found.port.port_guid == guid;
     }
-    found.port.netdev.as_deref() == Some(netdev.ifname.as_str())
+    let mut slaves = netdev.bond.iter().flat_map(|bond| &bond.slaves);
+    let attached = found.port.netdev.as_ref();
+    attached.is_some_and(|name| *name == netdev.ifname || slaves.any(|slave| slave == name))
 }
 
 #[cfg(test)]
