@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::facts::{Facts, PortRef, select};
 use crate::loader::is_port_type;
 use crate::plan::{Action, IB_CORE, Step, mlx4_targets};
-use crate::rdma::types::LinkLayer;
+use crate::rdma::types::{LinkLayer, NodeType};
 use crate::system::drivers;
 use crate::wish::expectation::{Expectation, LinkWish};
 
@@ -207,7 +207,8 @@ pub(crate) fn writing_order(ports: &mut [CardPort]) {
 }
 
 /// Step, mode and link layer of each port, from the last step that applies to the port. "All ports"
-/// stands for the ports that can have a mode.
+/// stands for the ports that can have a mode: the kernel refuses RoCE v2 for an iWARP port
+/// (roce_gid_type_mask_support, drivers/infiniband/core/roce_gid_mgmt.c).
 fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static str, LinkLayer)> {
     let mut modes = BTreeMap::new();
     for (step, action) in steps.iter().map(|step| &step.action).enumerate() {
@@ -215,10 +216,7 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
             continue;
         };
         let found = match selector {
-            None => facts
-                .ports()
-                .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
-                .collect(),
+            None => facts.ports().filter(can_have_roce_mode).collect(),
             Some(selector) => select::ports(selector, facts),
         };
         for found in found {
@@ -229,6 +227,11 @@ fn roce_modes(steps: &[Step], facts: &Facts) -> BTreeMap<Key, (usize, &'static s
         }
     }
     modes
+}
+
+fn can_have_roce_mode(found: &PortRef<'_>) -> bool {
+    found.port.link_layer == Some(LinkLayer::Ethernet)
+        && found.device.node_type != Some(NodeType::Rnic)
 }
 
 /// Whether the link exists by its name, or was adopted under another name.
