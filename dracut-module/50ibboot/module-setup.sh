@@ -7,9 +7,9 @@
 
 # dracut sets the variables that this script does not set.
 # shellcheck disable=SC2154,SC2034
-ibboot_default_drivers="mlx4_ib mlx5_ib hfi1 ib_mthca ib_qib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic bonding"
+ibboot_default_drivers="mlx4_ib mlx5_ib hfi1 hfi2 ib_mthca ib_qib ib_ipoib ib_umad ib_uverbs rdma_ucm rdma_rxe siw crc32_generic bonding"
 # The drivers of links that can carry a dump.
-ibboot_dump_drivers="mlx4_ib mlx5_ib hfi1 ib_ipoib bonding"
+ibboot_dump_drivers="mlx4_ib mlx5_ib hfi1 hfi2 ib_ipoib bonding"
 
 # Whether this is a kdump image. Fedora's mkdumprd exports IN_KDUMP, SUSE's requests a module by
 # name. A requested module that dracut handles after this one is not yet in dracut's list of
@@ -60,7 +60,7 @@ installkernel() {
 # host-only images. "-" and "_" are the same in module names. Of files with one name modprobe reads the
 # one of the first folder, which may be empty: each of them is copied.
 install_site_settings() {
-    local file folder name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|hfi1|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
+    local file folder name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|hfi[12]|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
     for name in ${ibboot_drivers-$ibboot_default_drivers} $add_drivers; do
         name=${name//-/_}
         [[ $name =~ ^[a-z0-9_]+$ ]] && names+="|$name"

@@ -9,6 +9,7 @@ pub const RDMA_MODULES: &[&str] = &[
     "efa",
     "erdma",
     "hfi1",
+    "hfi2",
     "hns_roce_hw_v2",
     "i40iw",
     "ib_cm",

@@ -9,6 +9,7 @@ use crate::facts::{Device, Look, Memory, Netdev, Port, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
 use crate::rdma::types::{Connection, Guid, LinkLayer, NodeType};
+use crate::system::drivers;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::FULL_MEMBER;
 
@@ -122,6 +123,11 @@ impl Device {
     pub fn card(&self) -> Option<&str> {
         let address = self.bus_address.as_deref();
         address.filter(|_| !self.is_software())
+    }
+
+    /// Whether this is an Omni-Path card.
+    pub fn is_omni_path(&self) -> bool {
+        self.driver.as_deref().is_some_and(drivers::is_omni_path)
     }
 
     /// Whether this is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet

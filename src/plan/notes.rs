@@ -13,7 +13,6 @@ use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
-use crate::system::drivers;
 use crate::system::modules::{Found, Index};
 use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
@@ -438,8 +437,7 @@ fn idle_rates(plan: &Plan, facts: &Facts) -> Vec<String> {
 
 fn has_omni_path(facts: &Facts) -> bool {
     let mut devices = facts.devices.iter();
-    devices.any(|device| device.driver.as_deref() == Some(drivers::OMNI_PATH))
-        || facts.devices.is_empty()
+    devices.any(Device::is_omni_path) || facts.devices.is_empty()
 }
 
 /// The mode with the largest MTU that an interface can have which is not known yet; without
@@ -480,7 +478,7 @@ fn of_port(
     };
     let netdev =
         rules::interface(wish, port, facts).or_else(|| rules::interface(&parent, port, facts));
-    let is_omni_path = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
+    let is_omni_path = port.device.is_omni_path();
     let Some(netdev) = netdev else {
         return above(wish, &port.name(), largest(wish.mode), is_omni_path);
     };

@@ -49,6 +49,7 @@ const FAMILIES: &[Family] = &[
     Family::new(&["mlx4_core"], "mlx4_ib", "mlx4", Fabric::Either),
     Family::new(&["mlx5_core"], "mlx5_ib", "mlx5", Fabric::Either),
     Family::new(&["hfi1"], "hfi1", "hfi1", Fabric::InfiniBand),
+    Family::new(&["hfi2"], "hfi2", "hfi2", Fabric::InfiniBand),
     Family::new(&["ib_mthca"], "ib_mthca", "mthca", Fabric::InfiniBand),
     Family::new(&["ib_qib"], "ib_qib", "qib", Fabric::InfiniBand),
     Family::new(&["bnxt_en"], "bnxt_re", "bnxt_re", Fabric::NoInfiniBand),
@@ -82,8 +83,8 @@ const FAMILIES: &[Family] = &[
 
 /// Modules that give programs access to RDMA devices: no link needs them.
 const FOR_PROGRAMS: &[&str] = &["ib_umad", "ib_uverbs", "rdma_ucm"];
-/// The driver of Omni-Path cards.
-pub const OMNI_PATH: &str = "hfi1";
+/// The drivers of Omni-Path cards: of those of 100 Gb/s, and of the CN5000.
+const OMNI_PATH: [&str; 2] = ["hfi1", "hfi2"];
 /// The parameter of a module that probes the devices of a driver side by side
 /// (Documentation/admin-guide/kernel-parameters.txt, `module.async_probe`).
 pub const ASYNC_PROBE: &str = "async_probe=1";
@@ -139,6 +140,11 @@ pub fn is_infiniband_only(name: &str) -> bool {
     of_pci(name).is_some_and(|family| family.fabric == Fabric::InfiniBand)
 }
 
+/// True for a driver of Omni-Path cards.
+pub fn is_omni_path(name: &str) -> bool {
+    OMNI_PATH.contains(&name)
+}
+
 /// True for a PCI driver that creates RDMA devices, alone or through its RDMA module.
 pub fn binds_hcas(name: &str) -> bool {
     of_pci(name).is_some()
@@ -192,6 +198,7 @@ mod tests {
             ("mlx5_bond_0", Some("mlx5_ib")),
             ("mlx4_10", Some("mlx4_ib")),
             ("hfi1_0", Some("hfi1")),
+            ("hfi2_0", Some("hfi2")),
             ("qib0", Some("ib_qib")),
             ("mthca1", Some("ib_mthca")),
             ("bnxt_re0", Some("bnxt_re")),

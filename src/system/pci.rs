@@ -56,12 +56,18 @@ impl PciId {
     }
 
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)
-    /// and on the serial bus (0c06). False for the Data Direct function of a ConnectX-8, an InfiniBand
+    /// and on the serial bus (0c06), and for the Omni-Path card CN5000, which has the driver hfi2 or
+    /// its manufacturer's hfi1. False for the Data Direct function of a ConnectX-8, an InfiniBand
     /// controller that mlx5_ib binds as a path to memory and that never has an RDMA device
     /// (drivers/infiniband/hw/mlx5/data_direct.c).
     pub fn is_rdma(self) -> bool {
         const DATA_DIRECT: (u32, u32) = (0x15b3, 0x2100);
-        matches!(self.class, 0x0207 | 0x0c06) && (self.vendor, self.device) != DATA_DIRECT
+        const CN5000: (u32, u32) = (0x434e, 0x0001);
+        match (self.vendor, self.device) {
+            DATA_DIRECT => false,
+            CN5000 => true,
+            _ => matches!(self.class, 0x0207 | 0x0c06),
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
-use crate::system::drivers;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::{Means, Selector};
@@ -303,15 +302,15 @@ pub fn state(found: PortRef<'_>) -> Finding {
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
         return Finding::failed(id, &state.to_string(), &expected).hint("see dmesg");
     }
-    let found_driver = found.device.driver.as_deref();
+    let is_omni_path = found.device.is_omni_path();
     match (state, found.port.sm_lid) {
         (PortState::Init, Some(0) | None) => {
             let found = "INIT, no subnet manager has configured this port";
             Finding::failed(id, found, &expected)
-                .hint(match found_driver {
+                .hint(match is_omni_path {
                     // opensm does not configure Omni-Path ports.
-                    Some("hfi1") => "start the fabric manager of Omni-Path (opafm)",
-                    _ => "start a subnet manager (opensm, or the switch's)",
+                    true => "start the fabric manager of Omni-Path (opafm)",
+                    false => "start a subnet manager (opensm, or the switch's)",
                 })
         }
         (PortState::Init, Some(lid)) => {
@@ -407,8 +406,7 @@ pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
 /// The unicast LIDs of a port: 16 bits on InfiniBand (IBTA 4.1.3), 24 bits on Omni-Path, whose
 /// multicast LIDs begin at 0xf00000 (include/rdma/opa_addr.h).
 pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
-    let is_opa = port.device.driver.as_deref() == Some(drivers::OMNI_PATH);
-    let largest = if is_opa { 0xef_ffff } else { 0xbfff };
+    let largest = if port.device.is_omni_path() { 0xef_ffff } else { 0xbfff };
     match lid {
         None => Finding::unknown(id),
         // 0xffff is the permissive LID, of a port without a subnet manager.
