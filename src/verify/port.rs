@@ -46,6 +46,13 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         Some(layer) => format!("any {layer} port"),
         None => wish.target.to_string(),
     };
+    if wish.link_layer == Some(LinkLayer::Ethernet)
+        && facts.devices.is_empty()
+        && facts.bare_functions().is_empty()
+    {
+        return Finding::failed(Id::DevicePresent, "no RDMA device", &expected)
+            .hint("load the RDMA driver of the Ethernet card (mlx5_ib, irdma, bnxt_re or another), and check that the image has it");
+    }
     let others = present::in_words(facts, wish.link_layer.is_some());
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
     let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
@@ -60,14 +67,25 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
     }
 }
 
-/// The finding about a wish that names its HCA by the PCI address, with what to do.
-fn at_address(finding: Finding, address: &str, facts: &Facts) -> Finding {
-    let mut devices = facts.devices.iter();
-    let is_there = devices.any(|device| device.bus_address.as_deref() == Some(address));
-    match facts.function(address) {
-        Some(function) if function.devices.is_empty() => finding.hint(&function.hint()),
-        Some(_) => finding,
-        None if is_there => finding,
+/// The finding about a wish that names its HCA by the PCI address. The census has no Ethernet card whose
+/// RDMA driver is not loaded.
+fn at_address(found: &str, target: &str, address: &str, facts: &Facts) -> Finding {
+    let is_at = |bus_address: &Option<String>| bus_address.as_deref() == Some(address);
+    let is_there = facts.devices.iter().any(|one| is_at(&one.bus_address));
+    let finding = Finding::failed(Id::DevicePresent, found, target);
+    if let Some(function) = facts.function(address) {
+        return match function.devices.is_empty() {
+            true => finding.hint(&function.hint()),
+            false => finding,
+        };
+    }
+    let mut netdevs = facts.netdevs.iter();
+    match netdevs.find(|one| is_at(&one.bus_address)) {
+        _ if is_there => finding,
+        Some(netdev) => {
+            let found = format!("no RDMA device of the card of {}", netdev.ifname);
+            Finding::failed(Id::DevicePresent, &found, target).hint(&load_driver_of(netdev))
+        }
         None if facts.has_no_hca() => finding.hint(present::NO_HCA),
         None => finding.hint("no RDMA card is at this PCI address: look for its removal in dmesg, or for the card at another address"),
     }
@@ -107,8 +125,9 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         return match netdev.hardware_type {
             Some(HardwareType::InfiniBand) => failed(&format!("IPoIB {without}"), "a port")
                 .hint("look for the removal of its RDMA device in dmesg"),
-            Some(_) => failed(&format!("Ethernet {without}"), "a port")
-                .hint("load the HCA's *_ib driver, or create a port with rd.ib.link="),
+            Some(_) => {
+                failed(&format!("Ethernet {without}"), "a port").hint(&load_driver_of(netdev))
+            }
             // The kernel has no more files of the interface.
             None => {
                 let name = &netdev.ifname;
@@ -130,10 +149,24 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     if wish.netdev.is_some() && facts.devices.is_empty() {
         return failed("no RDMA device", wish.target.as_str());
     }
-    let finding = failed(&found, wish.target.as_str());
     match wish.selector().map(Selector::means) {
-        Some(Means::Pci(address)) => at_address(finding, &address.to_string(), facts),
-        _ => present::on_bus(finding, facts),
+        Some(Means::Pci(address)) => {
+            at_address(&found, wish.target.as_str(), &address.to_string(), facts)
+        }
+        _ => present::on_bus(failed(&found, wish.target.as_str()), facts),
+    }
+}
+
+/// What to do about an Ethernet interface whose card has no RDMA device. iw_cxgb4 makes its device when
+/// an interface is set up for the first time (cxgb_up, drivers/net/ethernet/chelsio/cxgb4/cxgb4_main.c).
+fn load_driver_of(netdev: &Netdev) -> String {
+    let load = "load the RDMA driver of the card (mlx5_ib, irdma, bnxt_re or another), or create a port with rd.ib.link=";
+    match netdev.up {
+        true => load.to_owned(),
+        false => format!(
+            "{load}; iw_cxgb4 makes no port before the interface is up (ip link set {} up)",
+            netdev.ifname
+        ),
     }
 }
 
@@ -406,7 +439,11 @@ pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
 /// The unicast LIDs of a port: 16 bits on InfiniBand (IBTA 4.1.3), 24 bits on Omni-Path, whose
 /// multicast LIDs begin at 0xf00000 (include/rdma/opa_addr.h).
 pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
-    let largest = if port.device.is_omni_path() { 0xef_ffff } else { 0xbfff };
+    let largest = if port.device.is_omni_path() {
+        0xef_ffff
+    } else {
+        0xbfff
+    };
     match lid {
         None => Finding::unknown(id),
         // 0xffff is the permissive LID, of a port without a subnet manager.
