@@ -272,6 +272,11 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     if physical_state == PhysState::LinkUp {
         return Finding::ok(id, &physical_state.to_string());
     }
+    // iWARP drivers before Linux 5.4 report no physical state (c4iw_query_port,
+    // drivers/infiniband/hw/cxgb4/provider.c).
+    if physical_state.number() == 0 && found.port.state == Some(PortState::Active) {
+        return Finding::ok(id, "not reported by the driver, and the port is ACTIVE");
+    }
     let expected = PhysState::LinkUp.to_string();
     let netdev = found
         .port
