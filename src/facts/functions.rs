@@ -179,6 +179,14 @@ impl Function {
     pub fn hint(&self) -> String {
         let mut names = self.modules.iter().rev();
         let absent = names.find(|module| module.state.is_none());
+        if let (Some(driver), Some(pci)) = (&self.driver, self.modules.first())
+            && *driver != pci.name
+        {
+            return format!(
+                "give the card back to {} (driver_override and drivers_probe in sysfs), or do not require it",
+                pci.name
+            );
+        }
         match absent {
             _ if self.recovery => {
                 "burn the firmware of the card (mstflint), then switch the node off and on"
@@ -324,6 +332,9 @@ fn function(
 ) -> Function {
     let base = format!("{PCI}/{address}");
     let driver = look.link_name(&format!("{base}/driver"));
+    // A card may have one of several drivers: the one that is bound, if it is a driver of HCAs.
+    let bound = driver.as_deref().filter(|name| drivers::binds_hcas(name));
+    let expected_driver = bound.or(expected_driver);
     // The file waits for the lock of a device that its driver probes (driver_override_show of
     // drivers/pci/pci-sysfs.c); the link to the driver is there before the probe begins.
     let chosen = match driver {
