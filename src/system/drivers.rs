@@ -179,6 +179,18 @@ pub fn by_device_name(device: &str) -> Option<&'static Family> {
     })
 }
 
+/// Whether a driver names its devices like this one: `mlx5_0`, `mlx5_bond_0`, `qib0`; not `mlx5_ib0`, a
+/// name of the images for Azure.
+pub fn is_kernels_name(device: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let rest = |family: &Family| {
+        let rest = device.strip_prefix(family.device)?;
+        let rest = rest.strip_prefix("_bond").unwrap_or(rest);
+        Some(rest.strip_prefix('_').unwrap_or(rest))
+    };
+    FAMILIES.iter().filter_map(rest).any(is_number)
+}
+
 /// The module that creates software links of this kind.
 pub fn of_link(kind: LinkKind) -> &'static str {
     match kind {
@@ -213,6 +225,16 @@ mod tests {
         ] {
             let found = by_device_name(device).map(|family| family.rdma);
             assert_eq!(found, driver, "{device}");
+        }
+    }
+
+    #[test]
+    fn names_from_udev_are_no_names_of_the_kernel() {
+        for name in ["mlx5_0", "mlx5_bond_0", "hfi1_10", "qib0", "bnxt_re1"] {
+            assert!(is_kernels_name(name), "{name}");
+        }
+        for name in ["mlx5_ib0", "ibp129s0", "rocep1s0f0", "mlx5_", "ib0", ""] {
+            assert!(!is_kernels_name(name), "{name}");
         }
     }
 

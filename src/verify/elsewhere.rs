@@ -3,6 +3,7 @@
 
 use super::checks::Id;
 use crate::facts::Facts;
+use crate::system::drivers;
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::Means;
@@ -13,9 +14,9 @@ const SHOWN: usize = 8;
 const BOND: &str = "_bond_";
 
 /// The finding about a device that is named as its driver names devices (`mlx5_0`), while the
-/// machine has devices with other names; none if another finding tells more.
+/// machine has devices with other names, or the other way round; none if another finding tells more.
 pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
-    if let Some(found) = bonded(wish, facts) {
+    if let Some(found) = bonded(wish, facts).or_else(|| not_renamed(wish, facts)) {
         return Some(found);
     }
     let absent = Absent::of(wish, facts)?;
@@ -36,6 +37,36 @@ pub fn bonded(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
         "{bond} is a bond of two Ethernet ports, which replaces their devices: name {bond}"
     );
     Some(absent.finding(&[bond], &hint))
+}
+
+/// The finding about a device with a name from udev, while all devices have their names from the kernel:
+/// an initramfs may lack udev's rules for them.
+fn not_renamed(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
+    let selector = wish.selector()?;
+    let device = match selector.means() {
+        Means::Name(device) | Means::Port { device, .. } => device.as_str(),
+        Means::Guid(_) | Means::Pci(_) => return None,
+    };
+    let names: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
+    let is_meant = is_of_udev(device) && wish.ipoib.is_none() && wish.netdev.is_none();
+    if !is_meant || names.is_empty() || !names.iter().all(|name| drivers::is_kernels_name(name)) {
+        return None;
+    }
+    let shown: Vec<&str> = names.iter().copied().take(SHOWN).collect();
+    let found = format!("no {device}, only {}", shown.join(", "));
+    let hint = "the devices have their names from the kernel: udev renames them only with the rules of rdma-core, \
+                which an initramfs may lack (60-rdma-persistent-naming.rules); use guid= or pci=";
+    Some(Finding::failed(Id::DevicePresent, &found, selector.as_str()).hint(hint))
+}
+
+/// Whether rdma-core's rules give such names (kernel-boot/rdma_rename.c: by bus address, slot, onboard
+/// number or GUID), or those of the images for Azure (`mlx5_ib0`, `mlx5_an0`).
+fn is_of_udev(device: &str) -> bool {
+    let mut links = ["ib", "roce", "iw", "opa", "rdma"].into_iter();
+    let rest = links.find_map(|link| device.strip_prefix(link));
+    let mut azure = ["mlx5_ib", "mlx5_an"].into_iter();
+    rest.is_some_and(|rest| rest.starts_with(['p', 'P', 's', 'o', 'x']))
+        || azure.any(|prefix| device.starts_with(prefix))
 }
 
 /// A device that a wish names as its driver names devices, and that does not exist.
@@ -115,5 +146,9 @@ mod tests {
         assert_eq!(of("mlx4_0", &["mlx5_bond_0"]), "");
         assert_eq!(of("ibp1s0", &["ibp2s0"]), "");
         assert_eq!(of("pci=0000:81:00.0", &["ibp2s0"]), "");
+        assert_eq!(of("ibp1s0", &["mlx5_0"]), "no ibp1s0, only mlx5_0");
+        assert_eq!(of("mlx5_ib0:1", &["mlx5_0"]), "no mlx5_ib0, only mlx5_0");
+        assert_eq!(of("ibp1s0", &["mlx5_0", "ibp2s0"]), "");
+        assert_eq!(of("ens1f0np0", &["mlx5_0"]), "");
     }
 }
