@@ -125,7 +125,7 @@ pub fn cores_of(rdma: &str) -> impl Iterator<Item = &'static str> {
 pub fn by_pci_id(vendor: u32, device: u32) -> Option<&'static str> {
     match (vendor, device) {
         (0x15b3, 0x1002..=0x1010 | 0x6340..=0x67ff) => Some("mlx4_core"),
-        (0x15b3, 0x1011..=0x1fff | 0xa2d0..=0xa2ff) => Some("mlx5_core"),
+        (0x15b3, 0x1011..=0x1fff | 0x2101 | 0xa2d0..=0xa2ff) => Some("mlx5_core"),
         (0x15b3, 0x5a44 | 0x5e8c | 0x5e8d | 0x6274 | 0x6278 | 0x6279 | 0x6282) => Some("ib_mthca"),
         (0x8086, 0x24f0 | 0x24f1) => Some("hfi1"),
         (0x1077, 0x7220 | 0x7322) | (0x1fc1, 0x0010) => Some("ib_qib"),
