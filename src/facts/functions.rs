@@ -113,6 +113,24 @@ impl Function {
         self.class == format!("{EITHER:04x}")
     }
 
+    /// This is a virtual function of mlx4 or mlx5, of this machine or of its host (the tables of the
+    /// drivers: drivers/net/ethernet/mellanox/mlx4/main.c, mlx5/core/main.c).
+    pub fn is_virtual(&self) -> bool {
+        const VIRTUAL: [&str; 10] = [
+            "15b3:1002",
+            "15b3:1004",
+            "15b3:1012",
+            "15b3:1014",
+            "15b3:1016",
+            "15b3:1018",
+            "15b3:101a",
+            "15b3:101c",
+            "15b3:101e",
+            "15b3:a2d3",
+        ];
+        self.physical.is_some() || VIRTUAL.contains(&self.id.as_str())
+    }
+
     /// A module of the function runs its init function, which probes the cards one by one.
     pub fn is_initialising(&self) -> bool {
         let mut states = self.modules.iter().map(|module| module.state);

@@ -79,11 +79,14 @@ fn instead(facts: &Facts) -> String {
     }
 }
 
-/// How to make InfiniBand ports of the Ethernet ports; none if no driver of the machine has port types.
+/// How to make InfiniBand ports of the Ethernet ports; none if no driver of the machine has port types. A
+/// virtual function has the port type of its card.
 pub fn set_port_type(facts: &Facts) -> Option<String> {
+    let is_virtual = |card: &&str| facts.function(card).is_some_and(Function::is_virtual);
     let cards: BTreeSet<&str> = facts
         .ports()
         .filter_map(|port| port.device.card())
+        .filter(|card| !is_virtual(card))
         .collect();
     let address = match cards.first() {
         Some(only) if cards.len() == 1 => only,
