@@ -261,12 +261,13 @@ fn shared_cables(links: &[LinkReport]) -> String {
             cables.entry(cable).or_default().insert(name);
         }
     }
-    let shared = cables.into_values().filter(|names| names.len() > 1);
-    let words = |names: BTreeSet<&str>| {
+    let shared = cables.into_iter().filter(|(_, names)| names.len() > 1);
+    let words = |(cable, names): (&Cable, BTreeSet<&str>)| {
         let names: Vec<&str> = names.into_iter().collect();
         format!(
-            "{} are one port of one card (Socket Direct); ",
-            names.join(" and ")
+            "{} are one port of one card ({}); ",
+            names.join(" and "),
+            cable.reason()
         )
     };
     shared.map(words).collect()

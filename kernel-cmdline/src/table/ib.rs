@@ -146,8 +146,8 @@ pub(super) const GROUP: Group = Group {
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
                    rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
-                   For any and N the two functions of a Socket Direct card count once if they share an InfiniBand \
-                   port, and a virtual function or a sub-function of a card of this machine does not count. After boot \
+                   For any and N the two functions of a Socket Direct card, or two virtual functions that the host of a \
+                   virtual machine gave to it, count once if they share an InfiniBand port, and a virtual function or a sub-function of a card of this machine does not count. After boot \
                    the ports count that were verified in the initramfs; if one of them fails, another port may count \
                    in its place, and the failed one is a warning. all also means every port that was found in the \
                    initramfs.",
