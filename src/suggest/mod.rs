@@ -108,7 +108,9 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
     if facts.devices.is_empty() {
         nothing(facts, &mut found);
     } else if found.arguments.is_empty() && (found.notes.is_empty() || !has_active(facts)) {
-        found.note("no port is ACTIVE here: run this on a node whose links work");
+        found.note(
+            "no InfiniBand or Ethernet port is ACTIVE here: run this on a node whose links work",
+        );
     }
     let length = found.line().len();
     if length > LINE {
