@@ -274,7 +274,10 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     }
     // iWARP drivers before Linux 5.4 report no physical state (c4iw_query_port,
     // drivers/infiniband/hw/cxgb4/provider.c).
-    if physical_state.number() == 0 && found.port.state == Some(PortState::Active) {
+    if physical_state.number() == 0
+        && found.port.state == Some(PortState::Active)
+        && found.device.node_type == Some(NodeType::Rnic)
+    {
         return Finding::ok(id, "not reported by the driver, and the port is ACTIVE");
     }
     let expected = PhysState::LinkUp.to_string();
