@@ -58,7 +58,7 @@ pub(super) fn refuse(expectation: &mut Expectation, target: &str, reason: &str) 
     }
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Does what can be done now. True if something was changed.
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
         let facts = &facts.answering();

@@ -52,7 +52,7 @@ impl From<bool> for Applied {
 /// Suggested routes that were set, by interface: one line tells all.
 type Suggested = BTreeMap<(String, Option<Ipv4Addr>), Vec<String>>;
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Makes the changes in order. True if the machine is another one now.
     pub(super) async fn apply(&mut self, changes: &[Change], facts: &Facts) -> bool {
         let mut is_changed = false;

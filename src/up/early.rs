@@ -35,10 +35,13 @@ const STATE: &str = "/dracut-state.sh";
 /// What dracut's pre-udev hooks and the start of udevd may take.
 const UDEVD: Duration = Duration::from_secs(10);
 
+/// The machine as it is, and what its request means on it.
+type Planned = (Inventory, Plan);
+
 /// What began before the command line was complete.
-enum Early<'a> {
-    Walk(Box<Walk<'a>>),
-    Drivers(Box<Begun<'a>>),
+enum Early<'p, 'l> {
+    Walk(Box<Walk<'p, 'l>>),
+    Drivers(Box<Begun<'l>>),
 }
 
 /// Carries out `request`. With `is_early` the walk begins while dracut's hooks complete the command
@@ -47,92 +50,115 @@ enum Early<'a> {
 pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Result<End> {
     let started_ns = boottime_ns();
     let loader = Loader::default();
-    // Before what borrows them.
+    let begun = Begun::new(root, Readers::of(root, IN_BOOT), &loader);
     let (mut first, mut complete_ns) = (None, None);
-    let (inventory, plan);
-    let mut begun = Begun::new(root, Readers::of(root, IN_BOOT), &loader);
     let early = if is_early && !has_ended(root) {
         // Creates the directory in which the file appears.
         Directory::open()?;
-        if request.requested_by.is_some() && may_load(root) {
-            // An error is reported when the index is read again.
-            let index = tokio::select! {
-                read = loader.index(root, request.timeout) => read.ok(),
-                () = end_of_hooks(root) => None,
-            };
-            first = index.map(|index| planned(root, request, &begun, index));
-        }
-        let early = match &first {
-            Some((inventory, plan)) if is_named_by_udev(root) && !may_be_edited(root) => {
-                let mut walk = Walk::new(root, plan, &inventory.modules, begun)?;
-                walk.until_complete(end_of_hooks(root)).await?;
-                Early::Walk(Box::new(walk))
-            }
-            first => {
-                if let Some((inventory, plan)) = first {
-                    begun.parts.modules.load(&inventory.modules, plan);
-                }
-                begun.parts.modules.until(end_of_hooks(root)).await;
-                Early::Drivers(Box::new(begun))
-            }
-        };
+        first = first_plan(root, request, &begun).await;
+        let early = until_hooks_end(root, first.as_ref(), begun).await?;
         complete_ns = Some(boottime_ns());
         early
     } else {
         Early::Drivers(Box::new(begun))
     };
-    let mut is_same = false;
-    if is_early {
-        let mut complete = Request::read(root);
-        if complete.requested_by.is_some() && first.is_none() {
-            options_complete(root).await;
-            // A hook of pre-udev may have added arguments, too.
-            complete = Request::read(root);
-        }
-        if complete.requested_by.is_none() {
-            *request = complete;
-            return Ok(End::nothing_requested());
-        }
-        for line in changed(&request.written, &complete.written) {
-            log::info!("{line}");
-        }
-        is_same = complete == *request;
-        *request = complete;
-        // A hook of pre-udev may have changed the command line after the last cmdline hook.
-        if let Err(error) = handover::write_requested(request) {
-            log::warn!("{error}");
-        }
+    let is_same = is_early && complete(root, request, first.is_some()).await;
+    if is_early && request.requested_by.is_none() {
+        return Ok(End::nothing_requested());
     }
     let start = Start {
         started_ns,
         complete_ns,
         began: Instant::now(),
     };
-    let mut begun = match early {
+    let begun = match early {
         Early::Walk(mut walk) if is_same => return walk.until_settled(start).await,
         Early::Walk(walk) => walk.into_begun(),
         Early::Drivers(begun) => *begun,
     };
-    let index = match &first {
-        Some((inventory, _)) => inventory.modules.clone(),
-        None => loader.index(root, request.timeout).await?,
+    walk_anew(root, request, first.as_ref(), begun, start).await
+}
+
+/// The plan of what is requested so far; none if nothing is, or if drivers must wait for the hooks.
+async fn first_plan(root: &Root, request: &Request, begun: &Begun<'_>) -> Option<Planned> {
+    if request.requested_by.is_none() || !may_load(root) {
+        return None;
+    }
+    let index = tokio::select! {
+        // An error is reported when the index is read again.
+        read = begun.loader().index(root, request.timeout) => read.ok(),
+        () = end_of_hooks(root) => None,
     };
-    // The machine is another one with its drivers.
-    (inventory, plan) = planned(root, request, &begun, index);
+    Some(planned(root, request, begun, index?))
+}
+
+/// Walks until dracut's hooks have ended. Without udev, and if a person is about to change the command
+/// line, only loads the drivers.
+async fn until_hooks_end<'p, 'l: 'p>(
+    root: &'p Root,
+    first: Option<&'p Planned>,
+    mut begun: Begun<'l>,
+) -> Result<Early<'p, 'l>> {
+    if let Some((inventory, plan)) = first {
+        if is_named_by_udev(root) && !may_be_edited(root) {
+            let mut walk = Walk::new(root, plan, &inventory.modules, begun)?;
+            walk.until_complete(end_of_hooks(root)).await?;
+            return Ok(Early::Walk(Box::new(walk)));
+        }
+        begun.parts.modules.load(&inventory.modules, plan);
+    }
+    begun.parts.modules.until(end_of_hooks(root)).await;
+    Ok(Early::Drivers(Box::new(begun)))
+}
+
+/// Puts the complete command line in the place of `request`, when the options of drivers are complete
+/// too, unless there is a plan: its drivers are loaded. True if the request is the same as before.
+async fn complete(root: &Root, request: &mut Request, has_plan: bool) -> bool {
+    let mut complete = Request::read(root);
+    if complete.requested_by.is_some() && !has_plan {
+        options_complete(root).await;
+        // A hook of pre-udev may have added arguments, too.
+        complete = Request::read(root);
+    }
+    let before = std::mem::replace(request, complete);
+    if request.requested_by.is_none() {
+        return false;
+    }
+    for line in changed(&before.written, &request.written) {
+        log::info!("{line}");
+    }
+    // A hook of pre-udev may have changed the command line after the last cmdline hook.
+    if let Err(error) = handover::write_requested(request) {
+        log::warn!("{error}");
+    }
+    before == *request
+}
+
+/// Walks with a plan of the complete command line: the machine is another one with its drivers.
+async fn walk_anew(
+    root: &Root,
+    request: &Request,
+    first: Option<&Planned>,
+    mut begun: Begun<'_>,
+    start: Start,
+) -> Result<End> {
+    let index = match first {
+        Some((inventory, _)) => inventory.modules.clone(),
+        None => begun.loader().index(root, request.timeout).await?,
+    };
+    let (inventory, plan) = planned(root, request, &begun, index);
     if plan.requested_by.is_none() {
         log_plan(&plan);
         return Ok(End::nothing_requested());
     }
-    if let Some((_, first)) = &first
-        && requests_of_links(first) != requests_of_links(&plan)
-    {
+    if first.is_some_and(|(_, first)| requests_of_links(first) != requests_of_links(&plan)) {
         begun.parts.leasing = begun.parts.leasing.anew();
     }
     let mut walk = Walk::new(root, &plan, &inventory.modules, begun)?;
     walk.until_settled(start).await
 }
 
-fn planned(root: &Root, request: &Request, begun: &Begun<'_>, index: Index) -> (Inventory, Plan) {
+fn planned(root: &Root, request: &Request, begun: &Begun<'_>, index: Index) -> Planned {
     let inventory = Inventory::with(root, begun.readers.as_ref(), index);
     let plan = plan::plan(request, &inventory);
     (inventory, plan)

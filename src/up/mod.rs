@@ -84,15 +84,15 @@ const ACTS: usize = 4;
 /// How long the verdict waits for the host name.
 const HOST_NAME: Duration = Duration::from_secs(2);
 
-/// What `up` knows while it runs.
-struct Walk<'a> {
-    plan: &'a Plan,
+/// What `up` knows while it runs. The loader and the parts outlive the plan.
+struct Walk<'p, 'l: 'p> {
+    plan: &'p Plan,
     expectation: Expectation,
-    machine: Machine<'a>,
+    machine: Machine<'p>,
     sight: Sight,
     tried: act::Tried,
     families: families::Families,
-    parts: Parts<'a>,
+    parts: Parts<'l>,
     journal: Journal,
     files: Files,
     /// Start of the time until the deadline.
@@ -139,15 +139,15 @@ fn log_plan(plan: &Plan) {
 
 /// What does not depend on the plan: a walk with another plan takes it over.
 #[derive(Debug)]
-struct Begun<'a> {
+struct Begun<'l> {
     readers: Option<Readers>,
-    parts: Parts<'a>,
+    parts: Parts<'l>,
     /// The memory of the walk before, if there was one.
     journal: Journal,
 }
 
-impl<'a> Begun<'a> {
-    fn new(root: &Root, readers: Option<Readers>, loader: &'a Loader) -> Begun<'a> {
+impl<'l> Begun<'l> {
+    fn new(root: &Root, readers: Option<Readers>, loader: &'l Loader) -> Begun<'l> {
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
             ::log::debug!("{error}");
@@ -170,6 +170,10 @@ impl<'a> Begun<'a> {
                 administrators: administrators::Administrators::default(),
             },
         }
+    }
+
+    fn loader(&self) -> &'l Loader {
+        self.parts.modules.loader()
     }
 }
 
@@ -214,13 +218,13 @@ impl Alarms {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'p, 'l> Walk<'p, 'l> {
     fn new(
-        root: &'a Root,
-        plan: &'a Plan,
-        index: &'a Index,
-        mut begun: Begun<'a>,
-    ) -> Result<Walk<'a>> {
+        root: &'p Root,
+        plan: &'p Plan,
+        index: &'p Index,
+        mut begun: Begun<'l>,
+    ) -> Result<Walk<'p, 'l>> {
         let files = Files::open()?;
         if let Some(readers) = &begun.readers {
             readers.listen();
@@ -239,7 +243,7 @@ impl<'a> Walk<'a> {
             machine: Machine {
                 root,
                 index,
-                loader: begun.parts.modules.loader(),
+                loader: begun.loader(),
                 net: Net::open()?,
                 rdma: None,
             },
@@ -254,7 +258,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What the walk with another plan takes over.
-    fn into_begun(self) -> Begun<'a> {
+    fn into_begun(self) -> Begun<'l> {
         Begun {
             readers: self.sight.into_readers(),
             parts: self.parts,
