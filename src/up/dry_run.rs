@@ -32,8 +32,8 @@ impl Next {
         let inventory = Inventory::read_by(root, readers.as_ref())?;
         let plan = plan::plan(request, &inventory);
         let expectation = &plan.expectation;
-        let names: Vec<String> = expectation.modules.iter().map(|m| m.name.clone()).collect();
-        let facts = Facts::gather(root, readers.as_ref(), &names, expectation.depth());
+        let (names, depth) = (expectation.module_names(), expectation.depth());
+        let facts = Facts::gather(root, readers.as_ref(), &names, depth);
         let facts = facts.answering();
         let expected = Expected::new(&plan.steps, expectation, &facts);
         let mut ground = Ground::read(root, &inventory.modules, &expected, &facts);
