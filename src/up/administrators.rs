@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use super::part::{Part, Verdict, Wake};
+use super::part::{Judged, Part, Wake};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
 use crate::rdma::sa::{Answer, PATIENT, Patience, QUICK, SaAnswer};
@@ -126,18 +126,17 @@ impl Part for Administrators {
         facts.subnet_administrator = reply.collect();
     }
 
-    fn judged(&mut self, verdict: Verdict<'_>) {
-        let links = verdict.report.links.iter();
+    fn judged(&mut self, look: Judged<'_>) {
+        let links = look.report.links.iter();
         let troubled: BTreeMap<&str, PortRef<'_>> = links
-            .filter_map(|link| in_trouble(link, verdict.facts))
+            .filter_map(|link| in_trouble(link, look.facts))
             .collect();
         let names = troubled.iter().map(|(name, port)| (*name, port.name()));
         let now = Instant::now();
         self.notice(&names.collect(), now, jitter());
         for (interface, port) in troubled {
             if let Some(patience) = self.begin(interface, now) {
-                let queries =
-                    about_interface(verdict.root, verdict.rdma, interface, port, patience);
+                let queries = about_interface(look.root, look.rdma, interface, port, patience);
                 self.running.push(interview(queries).boxed_local());
             }
         }

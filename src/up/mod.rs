@@ -73,7 +73,7 @@ use crate::wish::expectation::{Expectation, Require};
 use journal::Journal;
 use machine::Machine;
 use outcome::{Files, Source};
-use part::{Parts, Verdict, Wake};
+use part::{Judged, Parts, Wake};
 use sight::Sight;
 use step::{Situation, Step};
 use voice::Underway;
@@ -304,19 +304,21 @@ impl<'p, 'l> Walk<'p, 'l> {
         let terminate = signal(SignalKind::terminate())
             .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
         let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(terminate))?;
-        let mut situation = Situation {
-            needs_every_port: self.expectation.require == Require::All,
-            lingers: in_initramfs(self.machine.root),
-            ..Situation::default()
-        };
+        let lingers = in_initramfs(self.machine.root);
+        let mut is_stopped = false;
         loop {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            situation.is_late = Instant::now() >= alarms.deadline;
-            if situation.is_stopped || situation.is_late {
+            let is_late = Instant::now() >= alarms.deadline;
+            if is_stopped || is_late {
                 self.parts.end();
             }
-            self.assess(&mut situation, &facts, &report);
+            let situation = Situation {
+                is_stopped,
+                is_late,
+                lingers,
+                ..self.situation(&facts, &report)
+            };
             let step = situation.next_step();
             match step {
                 Step::Wait => {
@@ -337,7 +339,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             }
             match step {
                 Step::Wait | Step::Linger => {
-                    situation.is_stopped |= self.wait(&mut alarms).await;
+                    is_stopped |= self.wait(&mut alarms).await;
                 }
                 Step::EndIncomplete => {
                     self.give_up(&report);
@@ -372,19 +374,24 @@ impl<'p, 'l> Walk<'p, 'l> {
         }
     }
 
-    fn assess(&mut self, situation: &mut Situation, facts: &Facts, report: &Report) {
-        situation.is_satisfied = report.satisfied;
-        situation.is_complete = report.links.iter().all(LinkReport::is_good);
-        situation.is_hopeless = outcome::is_hopeless(&self.expectation, report);
-        situation.is_loading = self.parts.modules.is_loading();
-        situation.is_probing = facts.functions.iter().any(Function::is_initialising);
+    /// What decides the next step, as far as the look shows it.
+    fn situation(&mut self, facts: &Facts, report: &Report) -> Situation {
         // An interface of rd.ib.rate= that does not exist yet.
         let is_rate_lost = report.complaints.len() > self.expectation.complaints.len();
-        situation.is_undecided = is_rate_lost || self.plan.is_undecided(&self.expectation, facts);
-        situation.is_naming = self.parts.naming.is_waiting();
-        situation.is_claiming = !self.parts.claims.is_settled();
-        situation.is_writing = self.parts.writes.is_any_short();
-        situation.is_busy = self.parts.is_busy();
+        Situation {
+            is_satisfied: report.satisfied,
+            is_complete: report.links.iter().all(LinkReport::is_good),
+            is_hopeless: outcome::is_hopeless(&self.expectation, report),
+            is_loading: self.parts.modules.is_loading(),
+            is_probing: facts.functions.iter().any(Function::is_initialising),
+            needs_every_port: self.expectation.require == Require::All,
+            is_undecided: is_rate_lost || self.plan.is_undecided(&self.expectation, facts),
+            is_naming: self.parts.naming.is_waiting(),
+            is_claiming: !self.parts.claims.is_settled(),
+            is_writing: self.parts.writes.is_any_short(),
+            is_busy: self.parts.is_busy(),
+            ..Situation::default()
+        }
     }
 
     /// Waits until there is a reason to look again. True if that is SIGTERM.
@@ -429,16 +436,12 @@ impl<'p, 'l> Walk<'p, 'l> {
             is_loading: self.is_loading(facts),
             is_writing: self.parts.writes.is_any_short(),
         };
-        let host_name = contract::host_name(&source);
-        if host_name.is_some() && host_name != self.tried.host_name {
-            self.tried.host_name.clone_from(&host_name);
-            if let Some(name) = host_name
-                && let Err(error) = self
-                    .machine
-                    .loader
-                    .do_within(HOST_NAME, Request::Write(Write::HostName(name)))
-                    .await
-            {
+        if let Some(name) = contract::host_name(&source)
+            && self.tried.host_name.as_ref() != Some(&name)
+        {
+            self.tried.host_name = Some(name.clone());
+            let request = Request::Write(Write::HostName(name));
+            if let Err(error) = self.machine.loader.do_within(HOST_NAME, request).await {
                 ::log::error!("{error}");
             }
         }
@@ -503,7 +506,7 @@ impl<'p, 'l> Walk<'p, 'l> {
         if self.families.follow(&mut self.expectation, &report, now) {
             report = verify(&self.expectation, &facts);
         }
-        self.parts.judged(Verdict {
+        self.parts.judged(Judged {
             root: self.machine.root,
             rdma: self.machine.rdma.as_ref(),
             facts: &facts,

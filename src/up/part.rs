@@ -37,9 +37,9 @@ pub enum Wake {
     Look,
 }
 
-/// The result of one look.
+/// A look at the machine, and the report on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Verdict<'a> {
+pub struct Judged<'a> {
     pub root: &'a Root,
     pub rdma: Option<&'a Rdma>,
     pub facts: &'a Facts,
@@ -55,7 +55,7 @@ pub trait Part {
     fn add_to(&self, _facts: &mut Facts) {}
 
     /// Takes the result of a look.
-    fn judged(&mut self, _verdict: Verdict<'_>) {}
+    fn judged(&mut self, _look: Judged<'_>) {}
 
     /// When the part must act without an event; none: never.
     fn due(&self) -> Option<Instant> {
@@ -121,9 +121,9 @@ impl Parts<'_> {
         self.all().into_iter().for_each(|part| part.add_to(facts));
     }
 
-    /// Shows the verdict to every part.
-    pub fn judged(&mut self, verdict: Verdict<'_>) {
-        self.all().into_iter().for_each(|part| part.judged(verdict));
+    /// Shows the result of a look to every part.
+    pub fn judged(&mut self, look: Judged<'_>) {
+        self.all().into_iter().for_each(|part| part.judged(look));
     }
 
     /// The time until a part is due, and at most until `latest`. A part that stays due after a look

@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use super::part::{Part, Verdict, Wake};
+use super::part::{Judged, Part, Wake};
 use crate::ask::servers::ask;
 use crate::facts::Facts;
 use crate::rdma::reach::{Answer, Server, ServerAnswer};
@@ -83,8 +83,8 @@ impl Part for Servers {
         facts.servers = self.replies();
     }
 
-    fn judged(&mut self, verdict: Verdict<'_>) {
-        let begun = self.begin(verdict.report, Instant::now());
+    fn judged(&mut self, look: Judged<'_>) {
+        let begun = self.begin(look.report, Instant::now());
         let tests = begun.into_iter().map(|server| ask(server).boxed_local());
         self.running.extend(tests);
     }
