@@ -42,8 +42,8 @@ pub struct Claims {
 #[derive(Debug)]
 enum State {
     Probing(Probe),
-    /// The carrier went during the probe or after it, or an answer was not decoded: the address must
-    /// be probed again.
+    /// The carrier went during the probe or after it, or an answer was not decoded: the address, which
+    /// may be set, must be probed again.
     Open,
     Free,
     Taken {
@@ -84,7 +84,7 @@ impl Probe {
         let answers = read_answers(&self.socket, self.address, &mut self.is_deaf);
         match next(answers, now - self.began, self.repeated) {
             Next::Taken(by) => return State::Taken { by, since: now },
-            Next::Free if self.is_deaf => return State::Open,
+            Next::Free if self.is_deaf => return unknown(self.before, now),
             Next::Free => {
                 self.note(self.announce());
                 return State::Free;
@@ -115,6 +115,14 @@ impl Probe {
 
     fn due(&self) -> Instant {
         self.began + if self.repeated { PATIENCE } else { AGAIN }
+    }
+}
+
+/// The state after a probe without a result: the host that had the address before may still have it.
+fn unknown(before: Option<String>, since: Instant) -> State {
+    match before {
+        Some(by) => State::Taken { by, since },
+        None => State::Open,
     }
 }
 
@@ -444,6 +452,18 @@ mod tests {
             claims.known.get(&(5, free.into())),
             Some(State::Free)
         ));
+    }
+
+    #[test]
+    fn an_address_of_another_host_is_not_free_because_an_answer_was_not_decoded() {
+        let (one, since) = (Ipv4Addr::new(10, 0, 0, 1), Instant::now());
+        let mut claims = Claims::new(true);
+        claims.known.insert((4, one), unknown(None, since));
+        assert!(claims.is_open(4, one), "in use while it is probed again");
+        let by = "port GUID 1".to_owned();
+        claims.known.insert((4, one), unknown(Some(by), since));
+        assert_eq!(claims.owner(4, one), Some("port GUID 1"));
+        assert_eq!(claims.due(), Some(since + RETRY));
     }
 
     #[test]
