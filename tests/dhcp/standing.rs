@@ -161,6 +161,9 @@ fn of_the_routes_that_the_server_has_no_more_those_to_the_root_stay() {
             program.reports("route 0.0.0.0/0 via 10.9.0.1 removed");
             assert_eq!(routes(), "10.7.0.0/16 via 10.9.0.7 dev near \n");
             // The next start has the same state.
+            until("the lease in leases.json", || {
+                fs::exists(LEASES).unwrap() && now().lease != progress.lease
+            });
             drop(program);
             let mut program = lease();
             program.reports("is kept, for 120 s");
