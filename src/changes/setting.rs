@@ -83,7 +83,7 @@ impl Setting {
     /// kernel's answer.
     pub async fn apply(&self, name: &str, index: u32, net: &Net) -> Result<(), Error> {
         let set = match self {
-            Setting::Up => return net.set_up(name, index).await,
+            Setting::Up => net.set_up(index).await,
             Setting::Rename(name) => net.rename(index, name).await,
             Setting::Down => net.set_down(index).await,
             Setting::MakeBond => net.add_bond(name).await,
@@ -112,6 +112,7 @@ impl Setting {
                 "kernels before 6.2 rename an interface only while it is down: do not load ib_ipoib before ibboot does",
             ),
             Setting::MakeBond => error("bond cannot be created".to_owned()),
+            Setting::Up => error("cannot be set up".to_owned()),
             Setting::Down => error("cannot be set down".to_owned()).hint("see dmesg"),
             Setting::Enslave { bond, .. } => {
                 error(format!("cannot be added to {bond}")).hint("see dmesg")

@@ -350,9 +350,9 @@ async fn arrive<'a>(
         log::info!("{name}: the interface is back");
     }
     if present.must_be_set_up
-        && let Err(error) = look.net.set_up(name, index).await
+        && let Err(why) = look.net.set_up(index).await
     {
-        troubles.say(error.to_string());
+        troubles.say(format!("{name}: cannot be set up: {why}"));
     }
     let mtu = present
         .mtu_before

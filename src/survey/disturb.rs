@@ -193,7 +193,7 @@ async fn down_and_up(
     }
     for (name, index) in interfaces {
         recorder.note("action", &format!("{name} is set up"));
-        let result = recorder.net.set_up(name, *index).await;
+        let result = recorder.net.set_up(*index).await;
         claims.push(Claim::new(*name, "is set up", result));
         recorder.until_quiet().await;
     }
@@ -239,11 +239,7 @@ async fn rebind(
             .netdev(name)
             .and_then(|netdev| netdev.ifindex);
         let result = match index {
-            Some(index) => recorder
-                .net
-                .set_up(name, index)
-                .await
-                .map_err(|e| e.to_string()),
+            Some(index) => recorder.net.set_up(index).await,
             None => Err("there is no interface of this name".to_owned()),
         };
         claims.push(Claim::new(*name, "is up again", result));

@@ -26,8 +26,8 @@ pub async fn rejoin(due: &[String], net: &Net, facts: &Facts) {
             ),
             Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
         }
-        if let Err(error) = net.set_up(interface, index).await {
-            log::error!("{error}");
+        if let Err(why) = net.set_up(index).await {
+            log::error!("{interface}: cannot be set up: {why}");
         }
     }
 }
