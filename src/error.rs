@@ -97,11 +97,10 @@ impl Error {
         self.hint = Some(hint.into());
         self
     }
-}
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = format!("{}: {}", self.object, self.what);
+    /// The line without the object.
+    pub fn reason(&self) -> String {
+        let mut line = self.what.clone();
         match (&self.found, &self.expected) {
             (Some(found), Some(expected)) => {
                 line.push_str(&format!(": {found}, expected {expected}"))
@@ -113,7 +112,13 @@ impl fmt::Display for Error {
         if let Some(hint) = &self.hint {
             line.push_str(&format!("; {hint}"));
         }
-        f.write_str(&printable(&line))
+        printable(&line)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", printable(&self.object), self.reason())
     }
 }
 

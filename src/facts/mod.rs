@@ -442,16 +442,10 @@ impl Facts {
                     netdev.unproven.extend(own.map(|one| one.address));
                 }
             }
-            Err(error) => {
-                let why = error.to_string();
-                let own = why
-                    .strip_prefix(&error.object)
-                    .and_then(|why| why.strip_prefix(": "));
-                self.unread.push(Unread {
-                    why: own.unwrap_or(&why).to_owned(),
-                    path: error.object,
-                });
-            }
+            Err(error) => self.unread.push(Unread {
+                why: error.reason(),
+                path: error.object,
+            }),
         }
     }
 

@@ -35,10 +35,13 @@ pub struct Tried {
 /// needs it will never be.
 pub(super) fn module_failed(name: &str, error: &Error, expectation: &mut Expectation, plan: &Plan) {
     let text = error.to_string();
-    let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
+    let reason = match error.object == name {
+        true => error.reason(),
+        false => text.clone(),
+    };
     let modules = expectation.modules.iter_mut();
     for module in modules.filter(|module| module.name == name) {
-        module.refused = Some(reason.to_owned());
+        module.refused = Some(reason.clone());
     }
     for step in &plan.steps {
         if let Action::AddLink {
