@@ -26,7 +26,7 @@ pub(super) fn devices(
     readers: Option<&Readers>,
     memory: &mut Memory,
 ) -> Vec<Device> {
-    let names = memory.names(look, CLASS);
+    let names = memory.names(look);
     if let Some(readers) = readers {
         let devices = readers.read(&names, look, memory.reads_devices());
         role::keep_sub_devices(look, &devices);

@@ -28,6 +28,11 @@ pub struct Links {
 }
 
 impl Links {
+    /// The files of all interfaces are read again.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// A dump on the socket, which is opened anew after a failure.
     pub(super) fn dump<T>(
         &mut self,
@@ -54,10 +59,9 @@ struct State {
 }
 
 /// All interfaces of this network namespace, by name, without addresses and routes.
-/// `is_all`: nothing of the last look is kept.
-pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
+pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
     if look.root().is_live() {
-        return live(look, links, is_all);
+        return live(look, links);
     }
     let names = look.list(CLASS).into_iter();
     // A file, not an interface (drivers/net/bonding/bond_sysfs.c).
@@ -70,7 +74,7 @@ pub(super) fn netdevs(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> V
         .collect()
 }
 
-fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
+fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
     let mut found = match links.dump(Dumps::links) {
         Ok(found) => found,
         Err(e) => {
@@ -79,10 +83,7 @@ fn live(look: &mut Look<'_>, links: &mut Links, is_all: bool) -> Vec<Netdev> {
         }
     };
     found.sort_by_cached_key(|link| natural(&link.name));
-    let mut before = std::mem::take(&mut links.known);
-    if is_all {
-        before.clear();
-    }
+    let before = std::mem::take(&mut links.known);
     let is_same = |link: &Link| before.get(&link.index).is_some_and(|(old, _)| old == link);
     let is_quiet = before.len() == found.len() && found.iter().all(is_same);
     let mut netdevs = Vec::with_capacity(found.len());

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::devices::CLASS;
 use super::functions::{self, Function, KernelLog};
 use super::links::Links;
 use super::{Device, Look, NETNS_MODE, Unread};
@@ -128,6 +129,7 @@ impl Memory {
         self.reads = std::mem::replace(&mut self.touched, Touched::Nothing);
         if self.reads_everything() {
             look.root().forget(PCI);
+            self.links.forget();
         }
         if !self.reads_lists() {
             // A module that is live leaves with a uevent. An older kernel than 5.6 sends no uevent
@@ -143,9 +145,9 @@ impl Memory {
     }
 
     /// The names of the RDMA devices.
-    pub(super) fn names(&mut self, look: &mut Look<'_>, class: &str) -> Vec<String> {
+    pub(super) fn names(&mut self, look: &mut Look<'_>) -> Vec<String> {
         let is_valid = !self.reads_lists();
-        kept(&mut self.names, is_valid, look, |look| look.list(class))
+        kept(&mut self.names, is_valid, look, |look| look.list(CLASS))
     }
 
     /// Which network namespaces see RDMA devices.

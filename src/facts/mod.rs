@@ -376,51 +376,36 @@ impl Facts {
             true => memory.functions(&mut look, &devices, netns_mode),
             false => Vec::new(),
         };
-        let is_all = memory.reads_everything();
-        let mut netdevs = links::netdevs(&mut look, &mut memory.links, is_all);
+        let mut netdevs = links::netdevs(&mut look, &mut memory.links);
         addresses::add(&mut netdevs, &mut look, &mut memory.links);
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);
         role::assign(&mut devices, &mut look);
         let modules = look.modules(modules);
         memory.end(&mut look);
-        let boot_id = look.constant(BOOT_ID);
-        let kernel = look.constant("/proc/sys/kernel/osrelease");
-        // A saved tree has the answers in files: it has no servers to query.
-        let (subnet_administrator, subnet_managers, servers) = if root.is_live() {
-            (Vec::new(), Vec::new(), Vec::new())
-        } else {
-            let managers = look.saved(SM_ANSWERS);
-            (look.saved(SA_ANSWERS), managers, look.saved(SERVERS))
-        };
-        if !root.is_live() {
-            let unread: Vec<Unread> = look.saved(UNREAD);
-            look.unread.extend(unread);
-        }
-        Facts {
+        let mut facts = Facts {
             schema: SCHEMA,
-            boot_id,
-            kernel,
-            taken_ns: if root.is_live() {
-                clock::boottime_ns()
-            } else {
-                0
-            },
+            boot_id: look.constant(BOOT_ID),
+            kernel: look.constant("/proc/sys/kernel/osrelease"),
             modules,
             functions,
             netns_mode,
             devices,
             netdevs,
-            subnet_administrator,
-            subnet_managers,
-            servers,
-            dhcp: Vec::new(),
-            dhcp6: Vec::new(),
-            root: None,
-            connections: Vec::new(),
-            unended: Vec::new(),
-            unread: look.unread,
+            ..Facts::default()
+        };
+        if root.is_live() {
+            facts.taken_ns = clock::boottime_ns();
+        } else {
+            // A saved tree has the answers in files: it has no servers to query.
+            facts.subnet_managers = look.saved(SM_ANSWERS);
+            facts.subnet_administrator = look.saved(SA_ANSWERS);
+            facts.servers = look.saved(SERVERS);
+            let unread: Vec<Unread> = look.saved(UNREAD);
+            look.unread.extend(unread);
         }
+        facts.unread = look.unread;
+        facts
     }
 
     /// Adds the states of these modules.

@@ -139,14 +139,13 @@ impl Kept {
     }
 }
 
-/// The asynchronous events of the device.
-fn open_events(name: &str, rdma: &Rdma) -> Result<AsyncEvents, String> {
-    let devices = rdma.devices().map_err(|e| e.to_string())?;
-    let device = devices.into_iter().find(|device| device.name == name);
-    let index = device.ok_or("no such device")?.index;
-    let root = Root::new("/");
-    let file = chardev::name(&root, rdma, (index, name), Kind::Uverbs);
-    AsyncEvents::open(&file.map_err(|e| e.to_string())?).map_err(|e| e.to_string())
+/// The asynchronous events of the device; none where they cannot be heard, as with a driver that has a
+/// request format of its own ([`AsyncEvents::open`]): its ports are polled.
+fn open_events(name: &str, rdma: &Rdma) -> Option<AsyncEvents> {
+    let mut devices = rdma.devices().ok()?.into_iter();
+    let index = devices.find(|device| device.name == name)?.index;
+    let file = chardev::name(&Root::new("/"), rdma, (index, name), Kind::Uverbs).ok()?;
+    AsyncEvents::open(&file).ok()
 }
 
 /// The worker: reads the device `name` for each request, and tells of its events, until nobody needs
@@ -177,7 +176,7 @@ pub fn serve(name: &str) -> io::Result<()> {
             }
             // The event file is open before the state is read, or an event in between is lost.
             events = match (request.wants_events, events.take()) {
-                (true, None) => rdma.and_then(|rdma| open_events(name, rdma).ok()),
+                (true, None) => rdma.and_then(|rdma| open_events(name, rdma)),
                 (wants_events, open) => open.filter(|_| wants_events),
             };
         };
@@ -430,11 +429,10 @@ impl Readers {
         readers.retain(|name, _| names.contains(name));
         let began_ns = boottime_ns();
         let deadline = Instant::now() + self.budget;
-        for name in names {
-            let reader = readers.entry(name.clone()).or_default();
-            let request = request(name);
-            if is_all || !reader.is_current(&request) {
-                reader.ask(name, &request, self.start);
+        for (name, request) in &requests {
+            let reader = readers.entry((*name).clone()).or_default();
+            if is_all || !reader.is_current(request) {
+                reader.ask(name, request, self.start);
             }
         }
         loop {
