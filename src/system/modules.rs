@@ -39,10 +39,6 @@ const RETRY: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
-/// Modules that only programs use. The drivers of links have the high priority of the loader
-/// (`ibboot-loader@.service`); these have the usual one, so that a link need not wait for them on a
-/// machine with few processors.
-const FOR_PROGRAMS: [&str; 3] = ["ib_umad", "ib_uverbs", "rdma_ucm"];
 /// Lines of modprobe, and of the kernel, in one error: the first ones of modprobe, the last ones of
 /// the kernel.
 const LINES: usize = 8;
@@ -343,7 +339,10 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            if FOR_PROGRAMS.contains(&name.as_str())
+            // The drivers of links have the high priority of the loader (`ibboot-loader@.service`); these
+            // modules have the usual one, so that a link need not wait for them on a machine with few
+            // processors.
+            if drivers::is_for_programs(&name)
                 && let Some(process) = child.id()
                 && let Err(error) = make_usual(process)
             {
