@@ -79,12 +79,17 @@ fn run() -> Result<u8> {
             )
             .kind(Kind::Usage));
     }
-    let Some(limit) = call.limit else {
-        return execute(&call);
-    };
+    match call.limit {
+        Some(limit) => execute_within(limit, &call, &arguments),
+        None => execute(&call),
+    }
+}
+
+/// Has a child carry out the command, and does not wait for the child longer than the limit.
+fn execute_within(limit: Duration, call: &Call, arguments: &[String]) -> Result<u8> {
     // No /proc: without a child there is no limit.
-    let Ok(child) = limit::start(&arguments) else {
-        return execute(&call);
+    let Ok(child) = limit::start(arguments) else {
+        return execute(call);
     };
     let error = |what: &str| Error::new(arguments.join(" "), what);
     let error = match limit::end(child, limit) {

@@ -91,7 +91,7 @@ impl KmsgLog {
             .console_from
             .is_some_and(|from| severity(level) >= from)
         {
-            say_on_console(&line);
+            say_on_console(text);
         }
     }
 }
@@ -114,15 +114,11 @@ impl Log for KmsgLog {
 }
 
 /// Writes the text of a record to the console, which may be a raw terminal.
-fn say_on_console(record: &str) {
-    let text = record
-        .split_once('>')
-        .map_or(record, |(_, text)| text)
-        .trim_end();
+fn say_on_console(text: &str) {
     let written = OpenOptions::new()
         .write(true)
         .open(CONSOLE)
-        .and_then(|mut file| file.write_all(format!("{text}\r\n").as_bytes()));
+        .and_then(|mut file| file.write_all(format!("ibboot: {text}\r\n").as_bytes()));
     // A write error is ignored: a node without a console still has its kernel log.
     drop(written);
 }

@@ -78,10 +78,8 @@ impl Root {
     /// Like [`Root::new`], and records every file for [`Root::save`].
     pub fn recording(prefix: impl Into<PathBuf>) -> Self {
         Root {
-            prefix: prefix.into(),
-            record: Some(RefCell::new(BTreeMap::new())),
-            words: RefCell::default(),
-            constants: RefCell::default(),
+            record: Some(RefCell::default()),
+            ..Root::new(prefix)
         }
     }
 

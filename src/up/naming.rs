@@ -79,7 +79,7 @@ impl Naming {
     /// take: the interface may be the one that is missing under the name that is requested.
     pub(super) fn may_rename_soon(&self, now_ns: u64) -> bool {
         let mut since = self.unnamed_since.values();
-        since.any(|since| u128::from(now_ns.saturating_sub(*since)) < START.as_nanos())
+        since.any(|since| Duration::from_nanos(now_ns.saturating_sub(*since)) < START)
     }
 
     /// Nothing is to be waited for yet: no time of an interface has begun.
@@ -134,7 +134,7 @@ impl Naming {
     }
 
     fn gives_up(&mut self, index: u32, waited_ns: u64, patience: Duration) -> bool {
-        let is_over = u128::from(waited_ns) >= patience.as_nanos();
+        let is_over = Duration::from_nanos(waited_ns) >= patience;
         if is_over {
             self.given_up.insert(index);
         }
