@@ -284,7 +284,7 @@ pub fn adopt(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Request;
+    use crate::plan::tests::planned;
     use crate::system::root::Root;
     use crate::wish::expectation::Depth;
     use std::path::Path;
@@ -298,15 +298,10 @@ mod tests {
         Facts::gather(&tree(name), None, &[], Depth::Ports)
     }
 
-    fn plan(cmdline: &str) -> crate::plan::Plan {
-        let inventory = crate::plan::Inventory::read(&tree("fresh-node")).unwrap();
-        crate::plan::plan(&Request::from_text(cmdline), &inventory)
-    }
-
     #[test]
     fn a_renamed_link_is_adopted_for_good() {
         let mut facts = look("soft-roce");
-        let mut expected = plan("rd.ib.link=rxe0:rxe:eth0").expectation;
+        let mut expected = planned("rd.ib.link=rxe0:rxe:eth0").expectation;
         for device in &mut facts.devices {
             device.ifname = "rocep0s3".to_owned();
             device.ifindex = Some(7);
@@ -333,7 +328,7 @@ mod tests {
             }
         }
         assert!(facts.devices.iter().any(|d| d.ifname == "mlx5_0"));
-        let mut expected = plan("rd.ib.link=rxe0:rxe:eth0").expectation;
+        let mut expected = planned("rd.ib.link=rxe0:rxe:eth0").expectation;
         let adopted = adopt(&mut expected, "rxe0", LinkKind::Rxe, "eth0", &facts);
         assert_eq!(adopted.as_deref(), Some("rxe0"));
         let adopted = adopt(&mut expected, "rxe0", LinkKind::Siw, "eth0", &facts);
@@ -342,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_last_port_type_counts() {
-        let steps = plan(
+        let steps = planned(
             "rd.ib.porttype=mlx4_0:1:ib rd.ib.porttype=pci=0000:05:00.0:eth rd.ib.porttype=mlx4_0:2:auto",
         )
         .steps;
@@ -366,14 +361,14 @@ mod tests {
     #[test]
     fn the_last_roce_mode_counts() {
         let value = |cmdline: &str| {
-            let modes = roce_modes(&plan(cmdline).steps, &look("soft-roce"));
+            let modes = roce_modes(&planned(cmdline).steps, &look("soft-roce"));
             let (_, mode, link_layer) = modes.get(&("rxe0".to_owned(), 1)).copied().unwrap();
             assert_eq!(link_layer, LinkLayer::Ethernet);
             mode
         };
         assert_eq!(value("rd.ib.roce=v2 rd.ib.roce=rxe0:v1"), "IB/RoCE v1");
         assert_eq!(value("rd.ib.roce=rxe0:v1 rd.ib.roce=v2"), "RoCE v2");
-        let steps = plan("rd.ib.roce=v2 rd.ib.roce=mlx5_0:v1").steps;
+        let steps = planned("rd.ib.roce=v2 rd.ib.roce=mlx5_0:v1").steps;
         let modes = roce_modes(&steps, &look("connectx6-hdr"));
         assert_eq!(
             modes

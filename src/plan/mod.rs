@@ -476,3 +476,15 @@ impl Draft<'_> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The plan of a command line on a machine whose drivers are not loaded yet.
+    pub fn planned(cmdline: &str) -> Plan {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
+        let inventory = Inventory::read(&Root::new(sys)).unwrap();
+        plan(&Request::from_text(cmdline), &inventory)
+    }
+}

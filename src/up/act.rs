@@ -165,16 +165,11 @@ impl Walk<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::root::Root;
-    use std::path::Path;
+    use crate::plan::tests::planned;
 
     #[test]
     fn a_module_that_fails_says_why_in_its_check_and_takes_its_link_along() {
-        let sys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = crate::plan::Inventory::read(&Root::new(sys)).unwrap();
-        let text = "rd.ib.link=rxe0:rxe:eth0 rd.driver.post=ib_umad";
-        let request = crate::request::Request::from_text(text);
-        let plan = crate::plan::plan(&request, &inventory);
+        let plan = planned("rd.ib.link=rxe0:rxe:eth0 rd.driver.post=ib_umad");
         let mut expected = plan.expectation.clone();
         let error =
             Error::new("rdma_rxe", "kernel module cannot be loaded").found("Exec format error");

@@ -58,18 +58,13 @@ fn has_carrier(link: &LinkReport) -> bool {
 mod tests {
     use super::*;
     use crate::facts::Facts;
-    use crate::plan::{Inventory, plan};
-    use crate::request::Request;
-    use crate::system::root::Root;
+    use crate::plan::tests::planned;
     use crate::verify::report::Finding;
     use crate::verify::verify;
 
     #[test]
     fn the_wait_begins_with_carrier_and_survives_its_loss() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        let mut expectation =
-            plan(&Request::from_text("ip=ib0:dhcp,dhcp6"), &inventory).expectation;
+        let mut expectation = planned("ip=ib0:dhcp,dhcp6").expectation;
         let empty = verify(&expectation, &Facts::default());
         let report = |check: Finding| {
             let mut report = empty.clone();

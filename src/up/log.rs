@@ -288,9 +288,7 @@ fn otherwise(report: &Report, is_loading: bool) -> &str {
 mod tests {
     use super::*;
     use crate::facts::Facts;
-    use crate::plan::{Inventory, plan};
-    use crate::request::Request;
-    use crate::system::root::Root;
+    use crate::plan::tests::planned;
     use crate::verify::verify;
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
@@ -530,10 +528,7 @@ mod tests {
 
     /// The report of these links, of which the boot depends on some, and what was expected.
     fn report(links: Vec<LinkReport>, bond: Option<LinkWish>) -> (Report, Expectation) {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        let request = Request::from_text("ip=ib0:dhcp");
-        let mut expectation = plan(&request, &inventory).expectation;
+        let mut expectation = planned("ip=ib0:dhcp").expectation;
         let mut report = verify(&expectation, &Facts::default());
         report.links = links;
         expectation.links = bond.into_iter().collect();

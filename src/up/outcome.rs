@@ -381,16 +381,10 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tests::planned;
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
     use crate::wish::expectation::{LinkWish, Target};
-
-    fn plan(cmdline: &str) -> Plan {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = crate::plan::Inventory::read(&Root::new(sys)).unwrap();
-        let request = crate::request::Request::from_text(cmdline);
-        crate::plan::plan(&request, &inventory)
-    }
 
     fn link(target: &str, finding: Finding) -> LinkReport {
         let wish = LinkWish {
@@ -444,7 +438,7 @@ mod tests {
             let expectation = Expectation {
                 require,
                 any_port,
-                ..plan("").expectation
+                ..planned("").expectation
             };
             is_hopeless(&expectation, &report(links))
         };
@@ -501,7 +495,11 @@ mod tests {
             ("rd.ib.onfail=shell", Outcome::Shell),
             ("rd.ib.onfail=reboot", Outcome::Reboot),
         ] {
-            assert_eq!(Outcome::from(plan(argument).onfail), target, "{argument}");
+            assert_eq!(
+                Outcome::from(planned(argument).onfail),
+                target,
+                "{argument}"
+            );
         }
     }
 

@@ -172,17 +172,14 @@ fn switch_pins(facts: &Facts) -> Vec<PortPin> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Inventory, plan};
+    use crate::plan::tests::planned;
     use crate::rdma::types::{Guid, PortState};
-    use crate::request::Request;
     use crate::system::root::Root;
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
 
     fn expectation(cmdline: &str) -> Expectation {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        plan(&Request::from_text(cmdline), &inventory).expectation
+        planned(cmdline).expectation
     }
 
     #[test]

@@ -181,24 +181,19 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::plan::{Inventory, plan};
+    use crate::plan::tests::planned;
     use crate::rdma::reach::Server;
     use crate::rdma::types::LinkLayer;
-    use crate::request::Request;
     use crate::system::clock::SECOND;
-    use crate::system::root::Root;
     use crate::up::voice::tests::{init, link};
     use crate::verify::report::{Finding, LinkReport, ServerReport};
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
 
     fn expectation(require: Require) -> Expectation {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        let request = Request::from_text("ip=ib0:dhcp");
         Expectation {
             require,
-            ..plan(&request, &inventory).expectation
+            ..planned("ip=ib0:dhcp").expectation
         }
     }
 

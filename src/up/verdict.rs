@@ -95,19 +95,12 @@ fn shortage(report: &Report, require: Require) -> Option<String> {
 mod tests {
     use super::*;
     use crate::facts::Facts;
-    use crate::plan::{Inventory, plan};
-    use crate::request::Request;
+    use crate::plan::tests::planned;
     use crate::system::root::Root;
     use crate::verify::checks::Id;
     use crate::verify::report::Finding;
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
-
-    fn planned(cmdline: &str) -> Plan {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/fresh-node");
-        let inventory = Inventory::read(&Root::new(sys)).unwrap();
-        plan(&Request::from_text(cmdline), &inventory)
-    }
 
     /// The report of links that are good (`+`) or not; the first ones are required.
     fn report(links: &str, required: usize) -> Report {
