@@ -85,14 +85,8 @@ pub enum Action {
     Unopposed(Ipv4Addr),
     /// Remove the address: the lease ended, or another host has the address.
     Lost(Ipv4Addr),
-    /// Log this line; true: as a warning.
-    Say(bool, String),
-}
-
-impl Action {
-    fn warning(line: String) -> Action {
-        Action::Say(true, line)
-    }
+    /// Log this line as a warning.
+    Warn(String),
 }
 
 /// A client of one interface.

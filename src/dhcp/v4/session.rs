@@ -314,8 +314,7 @@ impl Session {
                     self.arp = None;
                     self.outcomes.push(Outcome::Lost(address));
                 }
-                Action::Say(true, line) => log::warn!("{}: DHCP: {line}", self.interface),
-                Action::Say(false, line) => log::info!("{}: DHCP: {line}", self.interface),
+                Action::Warn(line) => log::warn!("{}: DHCP: {line}", self.interface),
             }
         }
     }

@@ -71,14 +71,10 @@ pub enum Action {
     Bound,
     /// Remove the address: the lease ended.
     Lost(Ipv6Addr),
-    /// Log this line; true: as a warning.
-    Say(bool, String),
-}
-
-impl Action {
-    fn warning(line: String) -> Action {
-        Action::Say(true, line)
-    }
+    /// Log this line.
+    Info(String),
+    /// Log this line as a warning.
+    Warn(String),
 }
 
 #[derive(Debug, Clone)]

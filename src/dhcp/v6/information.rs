@@ -235,7 +235,7 @@ impl Asker {
         }
         let mut actions = Vec::new();
         if self.counts.sent == UNANSWERED {
-            actions.extend(self.give_up().map(|why| Action::Say(true, why)));
+            actions.extend(self.give_up().map(Action::Warn));
         }
         if self.counts.sent == 0 {
             self.began_ns = now;
@@ -304,12 +304,10 @@ impl Asker {
         match information {
             Ok(information) => {
                 count(&mut self.counts.replies);
-                let mut actions = vec![Action::Say(
-                    false,
-                    format!("{} from {from}", information.words()),
-                )];
+                let mut actions =
+                    vec![Action::Info(format!("{} from {from}", information.words()))];
                 let left_out = information.left_out.iter();
-                actions.extend(left_out.map(|what| Action::Say(true, format!("not used: {what}"))));
+                actions.extend(left_out.map(|what| Action::Warn(format!("not used: {what}"))));
                 actions.push(Action::Bound);
                 self.answer = Some(information);
                 self.due = None;

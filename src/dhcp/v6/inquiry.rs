@@ -74,7 +74,7 @@ impl Inquiry {
 
     /// Ends the wait for an answer; logs once that no answer arrived.
     pub fn end(&mut self) {
-        let lines = self.asker.give_up().map(|why| Action::Say(true, why));
+        let lines = self.asker.give_up().map(Action::Warn);
         self.carry_out(lines.into_iter().collect());
     }
 
@@ -119,8 +119,8 @@ impl Inquiry {
                     self.socket.send(&message);
                     self.asker.sent(self.socket.broken.as_deref());
                 }
-                Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
-                Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Warn(line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Info(line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
                 Action::Bound | Action::Lost(_) => {}
             }
         }

@@ -191,8 +191,8 @@ impl Session {
                 Action::Send(message) => self.socket.send(&message),
                 Action::Bound => self.outcomes.push(Outcome::Bound),
                 Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
-                Action::Say(true, line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
-                Action::Say(false, line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Warn(line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
+                Action::Info(line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
             }
         }
     }

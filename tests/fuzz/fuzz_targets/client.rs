@@ -102,7 +102,7 @@ fuzz_target!(|data: &[u8]| {
                         assert_eq!(Message::decode(&message.encode()), Ok(message));
                     }
                 }
-                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Warn(line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
                 Action::Bound => assert!(client.lease().is_some()),
                 Action::Lost(_) => assert!(client.lease().is_none()),
                 Action::Probe(_) | Action::Unopposed(_) | Action::Defend(_) => {

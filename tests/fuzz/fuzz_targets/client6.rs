@@ -109,7 +109,9 @@ fn talk(data: &[u8]) {
                         assert_eq!(Message::decode(&message.encode()), Ok(message));
                     }
                 }
-                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Info(line) | Action::Warn(line) => {
+                    assert!(!line.chars().any(char::is_control), "{line:?}")
+                }
                 Action::Bound => {
                     let lease = client.lease().expect("a lease");
                     if leases.insert((lease.address, lease.seconds, lease.left_out.len())) {
@@ -203,7 +205,9 @@ fn inquiry(data: &[u8]) {
                     transaction = message.transaction;
                     sent += 1;
                 }
-                Action::Say(_, line) => assert!(!line.chars().any(char::is_control), "{line:?}"),
+                Action::Info(line) | Action::Warn(line) => {
+                    assert!(!line.chars().any(char::is_control), "{line:?}")
+                }
                 Action::Bound => {
                     let told = asker.answer().expect("an answer");
                     believed::clean(&told.variables(), &told.left_out);

@@ -76,7 +76,7 @@ impl Client {
     /// since the last lease.
     fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
-        line.into_iter().map(Action::warning).collect()
+        line.into_iter().map(Action::Warn).collect()
     }
 
     /// Like `warn`, about a lease.
@@ -87,7 +87,7 @@ impl Client {
         line: String,
     ) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
-        line.into_iter().map(Action::warning).collect()
+        line.into_iter().map(Action::Warn).collect()
     }
 
     /// Servers echo the hardware fields of the client (RFC 2131 4.3.1, table 3): over InfiniBand

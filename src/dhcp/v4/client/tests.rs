@@ -113,7 +113,7 @@ impl Talk {
             Action::Bound => "bound".to_owned(),
             Action::Unopposed(address) => format!("unopposed {address}"),
             Action::Lost(address) => format!("lost {address}"),
-            Action::Say(_, line) => format!("\"{line}\""),
+            Action::Warn(line) => format!("\"{line}\""),
         });
         words.collect::<Vec<_>>().join(", ")
     }

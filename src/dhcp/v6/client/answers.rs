@@ -105,7 +105,7 @@ impl Client {
     /// since the last lease.
     fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
         let line = self.brake.pass(now, kind, line);
-        line.into_iter().map(Action::warning).collect()
+        line.into_iter().map(Action::Warn).collect()
     }
 
     /// Like `warn`, about a lease.
@@ -116,7 +116,7 @@ impl Client {
         line: String,
     ) -> Vec<Action> {
         let line = self.of_lease.pass(now, kind, line);
-        line.into_iter().map(Action::warning).collect()
+        line.into_iter().map(Action::Warn).collect()
     }
 
     /// Counts a refusal with its reason, and logs it.

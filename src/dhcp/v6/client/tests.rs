@@ -356,7 +356,7 @@ fn a_refusal_is_logged_and_causes_no_storm() {
     none.kind = Kind::Advertise;
     talk.hear(&none, GOOD);
     let line = "server fe80::1 refuses: NoAddrsAvail: no".to_owned();
-    assert_eq!(talk.actions, [Action::Say(true, line.clone())]);
+    assert_eq!(talk.actions, [Action::Warn(line.clone())]);
     talk.hear(&none, GOOD);
     assert_eq!(talk.actions, []);
     assert_eq!(talk.client.counts().refusals, 2);
@@ -411,7 +411,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     let why = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
-        [Action::Say(true, why), Action::Lost(ip(MINE))]
+        [Action::Warn(why), Action::Lost(ip(MINE))]
     );
     assert_eq!(talk.client.lease(), None);
 }
@@ -424,9 +424,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
     }
     assert_eq!(
         talk.actions[0],
-        Action::Say(
-            true,
-            "the lease of fd00::5/128 has ended: the address is kept, because the root file system depends on it"
+        Action::Warn("the lease of fd00::5/128 has ended: the address is kept, because the root file system depends on it"
                 .to_owned()
         )
     );
@@ -518,7 +516,7 @@ fn an_address_of_another_host_is_declined_and_another_one_is_requested() {
     let line = "fd00::5 is in use by another host: declined".to_owned();
     assert_eq!(
         talk.actions[..2],
-        [Action::Say(true, line), Action::Lost(ip(MINE))]
+        [Action::Warn(line), Action::Lost(ip(MINE))]
     );
     assert_eq!(talk.last(), (Kind::Decline, Some(GOOD), Some(MINE)));
     assert_eq!(talk.client.lease(), None);

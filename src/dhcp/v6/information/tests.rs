@@ -103,11 +103,8 @@ fn an_answer_ends_it() {
     assert_eq!(
         actions,
         [
-            Action::Say(
-                false,
-                "name servers fd00::53, search a.example from fe80::1".to_owned()
-            ),
-            Action::Say(true, "not used: option 23: fe80::1".to_owned()),
+            Action::Info("name servers fd00::53, search a.example from fe80::1".to_owned()),
+            Action::Warn("not used: option 23: fe80::1".to_owned()),
             Action::Bound,
         ]
     );
@@ -136,7 +133,7 @@ fn an_answer_without_name_servers_is_one() {
     empty.options.remove(option::DOMAIN_LIST);
     let actions = asker.received(&heard(&empty));
     let line = "no name servers from fe80::1".to_owned();
-    assert_eq!(actions, [Action::Say(false, line), Action::Bound]);
+    assert_eq!(actions, [Action::Info(line), Action::Bound]);
     assert_eq!(asker.answer().unwrap().variables(), []);
 }
 
@@ -204,7 +201,7 @@ fn silence_is_logged_once_and_slows_the_repetition_down() {
         assert_eq!(asker.is_hopeful(), number <= 6, "{number}");
         let (now, actions) = wake(&mut asker);
         logged.extend(actions.into_iter().filter_map(|action| match action {
-            Action::Say(true, line) => Some((number, line)),
+            Action::Warn(line) => Some((number, line)),
             _ => None,
         }));
         let longest = LONGEST + LONGEST / 10;

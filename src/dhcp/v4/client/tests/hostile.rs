@@ -13,7 +13,7 @@ fn lines(talk: &mut Talk, messages: impl Iterator<Item = Message>) -> Vec<String
     for message in messages {
         talk.hear_this(&message);
         let logged = talk.actions.iter().filter_map(|action| match action {
-            Action::Say(_, line) => Some(line.clone()),
+            Action::Warn(line) => Some(line.clone()),
             _ => None,
         });
         lines.extend(logged);

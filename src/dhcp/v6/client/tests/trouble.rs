@@ -16,7 +16,7 @@ fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it
     let reply = kept.renumbering();
     kept.hear(&reply, GOOD);
     let line = "server fe80::1: the address is no longer valid: the address is kept, because the root file system depends on it";
-    assert_eq!(kept.actions[0], Action::Say(true, line.to_owned()));
+    assert_eq!(kept.actions[0], Action::Warn(line.to_owned()));
     assert_eq!(kept.last(), (Kind::Solicit, None, Some(MINE)));
     assert_eq!(kept.client.lease().unwrap().address, ip(MINE));
 }
@@ -42,7 +42,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     let line = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
     assert_eq!(
         talk.actions[..2],
-        [Action::Say(true, line), Action::Lost(ip(MINE))]
+        [Action::Warn(line), Action::Lost(ip(MINE))]
     );
     assert_eq!((talk.now - began, talk.client.lease()), (100 * S, None));
 }
@@ -84,7 +84,7 @@ fn a_server_that_offers_and_refuses_a_kept_address_causes_no_storm() {
         sent += 1;
     }
     let line = "server fe80::1 refuses: NotOnLink: no".to_owned();
-    assert_eq!(lines, [Action::Say(true, line)]);
+    assert_eq!(lines, [Action::Warn(line)]);
     assert!((10..70).contains(&sent), "{sent}");
     assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
 }
@@ -113,11 +113,11 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
     let lines: Vec<String> = lines.into_iter().map(|line| format!("{line:?}")).collect();
     assert_eq!(lines.len(), 7, "{lines:#?}");
     let first =
-        "Say(true, \"not usable: ADVERTISE from fe80::: no addresses (IA_NA) for our IAID 65535\")";
+        "Warn(\"not usable: ADVERTISE from fe80::: no addresses (IA_NA) for our IAID 65535\")";
     assert_eq!(lines[0], first);
     assert_eq!(
         lines[6],
-        "Say(true, \"server fe80::6 refuses: status 6: number 6\")"
+        "Warn(\"server fe80::6 refuses: status 6: number 6\")"
     );
     assert_eq!(talk.client.counts().unusable, 20_000);
 }
