@@ -335,14 +335,14 @@ async fn arrive<'a>(
     what: &str,
 ) -> Option<Present<'a>> {
     let present = match place.look(look.facts, look.events) {
-        Found::Gone(true) => {
+        Found::Vanished => {
             log::warn!(
                 "{}: the interface is gone: {what} waits for the interface",
                 place.name
             );
             return None;
         }
-        Found::Gone(false) => return None,
+        Found::Gone => return None,
         Found::Present(present) => present,
     };
     let (name, index) = (&place.name, place.index);

@@ -29,8 +29,10 @@ pub(super) struct Place {
 /// The result of a check.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
-    /// The interface does not exist; true: the interface existed at the last check.
-    Gone(bool),
+    /// The interface existed at the last check.
+    Vanished,
+    /// The interface did not exist at the last check either.
+    Gone,
     Present(Present<'a>),
 }
 
@@ -68,7 +70,10 @@ impl Place {
     pub(super) fn look<'a>(&mut self, facts: &'a Facts, events: &LinkEvents) -> Found<'a> {
         let Some((netdev, index)) = self.find(facts) else {
             self.works = false;
-            return Found::Gone(std::mem::take(&mut self.is_present));
+            return match std::mem::take(&mut self.is_present) {
+                true => Found::Vanished,
+                false => Found::Gone,
+            };
         };
         let is_back = !self.is_present || index != self.index;
         let faltered = is_back || events.has_faltered(index);
@@ -169,7 +174,7 @@ mod tests {
 
     fn index_of(found: &Found<'_>) -> Option<u32> {
         match found {
-            Found::Gone(_) => None,
+            Found::Vanished | Found::Gone => None,
             Found::Present(present) => present.netdev.ifindex,
         }
     }
@@ -184,12 +189,9 @@ mod tests {
         );
         assert!(matches!(
             place.look(&facts(vec![]), &quiet),
-            Found::Gone(true)
+            Found::Vanished
         ));
-        assert!(matches!(
-            place.look(&facts(vec![]), &quiet),
-            Found::Gone(false)
-        ));
+        assert!(matches!(place.look(&facts(vec![]), &quiet), Found::Gone));
         // The interface has another name and another queue pair; a child and an interface of
         // another port with the old name exist too.
         let mut other = ib("ib0", 9, "80:00:00:48", 0xffff);
