@@ -20,9 +20,10 @@ pub(super) fn floored(renew_s: u32, rebind_s: u32, seconds: u32) -> (u32, u32, u
     )
 }
 
-/// Whether these times can come from [`floored`].
+/// Whether these times can come from [`floored`], with T1 and T2 in their order within the lease.
 pub(super) fn is_sound(renew_s: u32, rebind_s: u32, seconds: u32) -> bool {
-    renew_s >= RENEW_MIN && rebind_s >= 2 * RENEW_MIN && seconds >= SECONDS_MIN
+    let is_long = renew_s >= RENEW_MIN && rebind_s >= 2 * RENEW_MIN && seconds >= SECONDS_MIN;
+    is_long && renew_s <= rebind_s && rebind_s <= seconds
 }
 
 /// The time `seconds` after `requested_ns`, ns since kernel start; `None`: never.
@@ -47,6 +48,13 @@ mod tests {
     fn no_time_of_a_lease_is_below_its_floor() {
         assert_eq!(floored(1, 2, 3), (5, 10, 20));
         assert_eq!(floored(30, 50, 60), (30, 50, 60));
+    }
+
+    #[test]
+    fn a_lease_is_renewed_before_it_is_rebound_and_rebound_before_it_ends() {
+        assert!(is_sound(5, 10, 20) && is_sound(FOR_EVER, FOR_EVER, FOR_EVER));
+        assert!(!is_sound(4, 10, 20) && !is_sound(5, 9, 20) && !is_sound(5, 10, 19));
+        assert!(!is_sound(31, 30, 60) && !is_sound(30, 61, 60));
     }
 
     #[test]

@@ -217,6 +217,51 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_was_reset_between_two_looks_has_the_defaults_of_the_kernel() {
+        let before = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let mut place = place(&before);
+        let mut look = |netdev: &Netdev| {
+            let facts = facts(vec![netdev.clone()]);
+            match place.look(&facts, &LinkEvents::default()) {
+                Found::Gone(_) => panic!("it is there"),
+                Found::Present(t) => (t.is_settled, t.came_up, t.must_be_set_up, t.mtu_before),
+            }
+        };
+        assert_eq!(look(&before), (true, false, false, None));
+        let mut back = ib("ib0", 5, "80:00:01:07", 0xffff);
+        (back.up, back.mtu) = (false, Some(4092));
+        assert_eq!(look(&back), (false, false, true, None));
+        back.up = true;
+        assert_eq!(look(&back), (false, true, false, Some(2044)));
+        assert_eq!(look(&back), (true, false, false, None));
+        // Another program sets the interface down: its carrier may be the one of before.
+        back.up = false;
+        assert_eq!(look(&back), (false, false, false, None));
+        back.up = true;
+        assert_eq!(look(&back), (false, true, false, None));
+        back.ifindex = Some(6);
+        assert_eq!(look(&back), (false, true, false, Some(4092)));
+    }
+
+    #[test]
+    fn an_index_that_another_device_has_now_does_not_find_the_interface() {
+        let quiet = LinkEvents::default();
+        let before = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let other = Netdev {
+            hardware_type: Some(HardwareType::Ethernet),
+            address: Some(address("52:54:00:00:00:01")),
+            ..before.clone()
+        };
+        let found = facts(vec![other]);
+        assert_eq!(index_of(&place(&before).look(&found, &quiet)), None);
+        // The interface had vanished before its identity was read: the name is left.
+        let mut nameless = Place::new("ib0", 4, None);
+        let ib = |name, index| ib(name, index, "80:00:00:48", 0xffff);
+        let found = facts(vec![ib("ib1", 8), ib("ib0", 9)]);
+        assert_eq!(index_of(&nameless.look(&found, &quiet)), Some(9));
+    }
+
+    #[test]
     fn down_and_up_between_two_looks_is_not_missed() {
         let netdev = ib("ib0", 4, "80:00:00:48", 0xffff);
         let mut place = place(&netdev);

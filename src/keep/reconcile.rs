@@ -194,6 +194,32 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_route_is_set_if_the_root_needs_it_and_is_no_longer_removed_if_it_is_back() {
+        let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
+        let mut found = Holdings::handed_over(expected.to_vec());
+        let mut look = |found_routes: &[Route], needed: &[Route]| {
+            let netdev = netdev(found_routes);
+            found.compare(&present(&netdev, true), true, &expected, true, needed)
+        };
+        let [way, default] = expected;
+        assert_eq!(look(&[], &[default]), set(false, &[default], &[]));
+        assert_eq!(look(&[default], &[default]), set(false, &[], &[]));
+        assert_eq!(found.removed(), [way]);
+    }
+
+    #[test]
+    fn routes_are_missing_and_not_removed_while_the_address_was_missing() {
+        let expected = [route("0.0.0.0", 0)];
+        let mut found = Holdings::handed_over(Vec::new());
+        let mut look = |netdev: &Netdev, has_address| {
+            let present = present(netdev, true);
+            found.compare(&present, has_address, &expected, true, &[])
+        };
+        assert_eq!(look(&netdev(&expected), false), set(true, &[], &[]));
+        assert_eq!(look(&netdev(&[]), true), set(false, &expected, &[]));
+    }
+
+    #[test]
     fn settings_that_another_program_removed_stay_removed_unless_the_root_needs_them() {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let [way, default] = expected;

@@ -225,12 +225,40 @@ mod tests {
             ("10.9.0.5/8", way, None, true),
             ("10.9.0.5/16", way, None, false),
             ("10.9.0.5/25", default, None, false),
+            ("10.9.0.6/24", default, None, false),
         ] {
             let new = new.parse().unwrap();
             let what = format!("{new}, {had}, {servers:?}");
             assert_eq!(cuts_off(old, new, &[had], &servers), expected, "{what}");
             assert!(!cuts_off(old, new, &[], &servers), "{what}");
         }
+        let both = ["10.9.0.2", "10.77.1.1"].map(|server| server.parse().unwrap());
+        let new = "10.9.0.5/8".parse().unwrap();
+        assert!(cuts_off(old, new, &[default], &Some(both.to_vec())));
+    }
+
+    #[test]
+    fn an_old_network_stays_while_only_it_reaches_a_server() {
+        let to = |network: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: "10.0.0.1".parse().ok(),
+        };
+        let stays = |old: &str, new: &str, servers: Option<&[&str]>, has: &[Route]| {
+            let parsed = |servers: &[&str]| servers.iter().map(|s| s.parse().unwrap()).collect();
+            let (old, new) = (old.parse().unwrap(), new.parse().unwrap());
+            old_prefix_stays(old, new, &servers.map(parsed), has, 16)
+        };
+        let (old, new) = ("10.0.0.5/16", "10.0.0.5/24");
+        assert!(stays(old, new, Some(&["10.0.1.1"]), &[]));
+        assert!(stays(old, new, Some(&["10.0.0.2", "10.0.1.1"]), &[]));
+        assert!(!stays(old, new, Some(&["10.0.0.2"]), &[]));
+        assert!(!stays(old, new, Some(&["10.1.0.1"]), &[]));
+        assert!(!stays(old, new, Some(&["10.0.1.1"]), &[to("0.0.0.0/0")]));
+        assert!(stays(old, new, Some(&["10.0.1.1"]), &[to("10.7.0.0/16")]));
+        // The servers are not known: the larger network of the initramfs stays.
+        assert!(stays(old, new, None, &[]));
+        assert!(!stays("10.0.0.5/20", new, None, &[]));
+        assert!(!stays(new, old, None, &[]) && !stays(old, "10.0.0.6/16", None, &[]));
     }
 
     #[test]

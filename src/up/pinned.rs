@@ -172,9 +172,11 @@ fn switch_pins(facts: &Facts) -> Vec<PortPin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Unread;
     use crate::plan::tests::planned;
     use crate::rdma::types::{Guid, PortState};
     use crate::system::root::Root;
+    use crate::verify::report::Status;
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
 
@@ -234,6 +236,28 @@ mod tests {
         assert!(!report.satisfied);
         facts.devices[1].ports[0].state = Some(PortState::Active);
         assert!(verify(&after, &facts).satisfied);
+    }
+
+    #[test]
+    fn after_boot_too_two_ports_that_may_share_a_cable_are_not_two() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let expectation = expectation("rd.ib.require=2");
+        let report = verify(&expectation, &facts);
+        let after = pinned(&expectation, &facts, &report, None);
+        let report = verify(&after, &facts);
+        assert_eq!((report.satisfied, report.status), (true, Status::Ok));
+        let path = "/sys/class/infiniband/mlx5_1/sys_image_guid".to_owned();
+        facts.unread = vec![Unread {
+            path: path.clone(),
+            why: "EIO".to_owned(),
+        }];
+        let report = verify(&after, &facts);
+        assert_eq!((report.satisfied, report.status), (false, Status::Unknown));
+        let unknown = report.links.iter().filter(|link| link.name.is_none());
+        let found: Vec<_> = unknown.map(|link| link.checks[0].found.clone()).collect();
+        assert_eq!(found, [Some(format!("{path}: EIO"))]);
     }
 
     #[test]

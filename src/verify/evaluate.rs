@@ -612,6 +612,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn without_a_port_not_every_port_is_verified() {
+        let expectation = Expectation {
+            schema: SCHEMA,
+            boot_id: None,
+            require: Require::All,
+            links: Vec::new(),
+            any_port: None,
+            rates: Vec::new(),
+            link_layers: Vec::new(),
+            cards: Vec::new(),
+            modules: Vec::new(),
+            servers: Vec::new(),
+            root: None,
+            complaints: Vec::new(),
+        };
+        let report = verify(&expectation, &Facts::default());
+        assert_eq!((report.satisfied, report.status), (false, Status::Unknown));
+    }
+
+    #[test]
     fn the_last_rate_counts_and_of_uncertain_ones_the_highest() {
         let rate = |ports: &[&str], is_certain, megabits| LeastRate {
             ports: (!ports.is_empty()).then(|| ports.iter().copied().map(str::to_owned).collect()),

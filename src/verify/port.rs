@@ -461,3 +461,37 @@ pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
         Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Device;
+    use crate::verify::report::Status;
+
+    #[test]
+    fn a_lid_is_a_unicast_one_of_its_fabric() {
+        for (driver, lid, expected) in [
+            ("mlx5_core", Some(1), Status::Ok),
+            ("mlx5_core", Some(0xbfff), Status::Ok),
+            ("mlx5_core", Some(0xc000), Status::Critical),
+            ("mlx5_core", Some(0), Status::Critical),
+            ("hfi1", Some(0xc000), Status::Ok),
+            ("hfi1", Some(0xffff), Status::Critical),
+            ("hfi1", Some(0xef_ffff), Status::Ok),
+            ("hfi1", Some(0xf0_0000), Status::Critical),
+            ("hfi1", None, Status::Unknown),
+        ] {
+            let device = Device {
+                driver: Some(driver.to_owned()),
+                ports: vec![facts::Port::default()],
+                ..Device::default()
+            };
+            let port = PortRef {
+                device: &device,
+                port: &device.ports[0],
+            };
+            let found = super::lid(Id::PortLid, port, lid);
+            assert_eq!(found.status, expected, "{driver} {lid:?}");
+        }
+    }
+}

@@ -171,6 +171,7 @@ impl Format for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dhcp::v4::lease::Route;
     use proptest::prelude::*;
 
     fn message(options: Vec<(u8, Vec<u8>)>) -> Message {
@@ -227,27 +228,50 @@ mod tests {
             answer.is_sound()
         };
         assert!(lie(|_| {}));
-        let lies: [fn(&mut Lease); 11] = [
+        let route = |network: [u8; 4], prefix, gateway| Route {
+            network: network.into(),
+            prefix,
+            gateway,
+        };
+        let mut rich = sound.clone();
+        let lease = &mut rich.grant.as_mut().unwrap().lease;
+        lease.mtu = Some(1280);
+        lease.static_routes = vec![
+            route([10, 7, 0, 0], 16, Ipv4Addr::UNSPECIFIED),
+            route([0, 0, 0, 0], 0, lease.server),
+        ];
+        assert!(rich.is_sound());
+        let lies: [fn(&mut Lease); 24] = [
             |lease| lease.address = Ipv4Addr::LOCALHOST,
             |lease| lease.address = Ipv4Addr::new(10, 0, 0, 255),
             |lease| lease.prefix = 33,
             |lease| lease.prefix = 0,
             |lease| lease.server = lease.address,
+            |lease| lease.server = Ipv4Addr::UNSPECIFIED,
             |lease| lease.seconds = 1,
+            |lease| lease.renew_s = lease.rebind_s + 1,
+            |lease| lease.rebind_s = lease.seconds + 1,
             |lease| lease.routers.push(Ipv4Addr::BROADCAST),
+            |lease| lease.routers = vec![lease.server; 1 << 16],
+            |lease| lease.name_servers.push(Ipv4Addr::BROADCAST),
+            |lease| lease.next_server = Some(Ipv4Addr::BROADCAST),
             |lease| lease.mtu = Some(68),
             |lease| lease.domain_search.push("a b".to_owned()),
+            |lease| lease.domain_name = Some("a b".to_owned()),
+            |lease| lease.host_name = Some("a b".to_owned()),
             |lease| lease.left_out.push("a\nb".to_owned()),
+            |lease| lease.left_out = vec![String::new(); 1 << 16],
+            |lease| lease.static_routes[0].network = lease.address,
+            |lease| lease.static_routes[0].network = Ipv4Addr::new(127, 7, 0, 0),
+            |lease| lease.static_routes[0].gateway = lease.address,
+            |lease| lease.static_routes[1].gateway = Ipv4Addr::UNSPECIFIED,
             |lease| {
-                lease.static_routes.push(super::super::lease::Route {
-                    network: lease.address,
-                    prefix: 8,
-                    gateway: lease.server,
-                });
+                lease.classless_routes = Some(lease.static_routes.clone());
+                lease.classless_routes.as_mut().unwrap()[0].prefix = 33;
             },
         ];
         for (number, change) in lies.into_iter().enumerate() {
-            let mut answer = sound.clone();
+            let mut answer = rich.clone();
             change(&mut answer.grant.as_mut().unwrap().lease);
             assert!(!answer.is_sound(), "lie {number}");
         }

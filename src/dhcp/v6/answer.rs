@@ -187,13 +187,17 @@ mod tests {
     fn a_decoder_cannot_say_more_than_a_server() {
         let sound = decoded(&message(Vec::new()));
         assert!(Answers::is_sound(&CONTEXT, &sound));
-        let lies: [fn(&mut Lease); 8] = [
+        let lies: [fn(&mut Lease); 12] = [
             |lease| lease.address = Ipv6Addr::LOCALHOST,
             |lease| lease.address = Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 1),
             |lease| lease.server = lease.address,
             |lease| lease.server_id = "../..".to_owned(),
+            |lease| lease.server = Ipv6Addr::UNSPECIFIED,
             |lease| lease.seconds = 1,
+            |lease| lease.rebind_s = 601,
             |lease| lease.preferred_s = 601,
+            |lease| lease.name_servers = vec![Ipv6Addr::LOCALHOST],
+            |lease| lease.left_out.push("a\nb".to_owned()),
             |lease| lease.name_servers = vec![lease.address; 17],
             |lease| lease.domain_search.push("a\nb".to_owned()),
         ];

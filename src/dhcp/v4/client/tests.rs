@@ -230,6 +230,9 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
         )
     );
     assert_eq!(talk.client.lease(), None);
+    assert_eq!(talk.client.state(), State::Waiting);
+    let taken = format!("10.0.0.5 is in use by {owner}");
+    assert_eq!(talk.client.counts().taken.as_ref(), Some(&taken));
     let decline = talk.sent.clone().unwrap();
     assert_eq!(decline.address(option::REQUESTED), Some(MINE));
     assert_eq!(decline.address(option::SERVER), Some(GOOD));
@@ -487,6 +490,55 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
 }
 
 #[test]
+fn a_new_start_takes_a_new_transaction_and_no_offer_of_the_last_one() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    let discover = talk.sent.clone().unwrap();
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    talk.hear(Kind::Nak, GOOD, MINE, 0);
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    assert_ne!(talk.sent.as_ref().unwrap().xid, discover.xid);
+    assert_eq!(talk.wake().sent(), "DISCOVER");
+    let mut late = talk.answer(Kind::Offer, GOOD, MINE, 600);
+    late.xid = discover.xid;
+    assert_eq!(talk.hear_this(&late).sent(), "");
+    assert_eq!(talk.client.counts().foreign, 0);
+}
+
+#[test]
+fn of_several_offers_only_the_requested_one_is_granted() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    talk.hear(Kind::Offer, GOOD, MINE, 600);
+    assert_eq!(talk.hear(Kind::Offer, EVIL, OTHER, 600).sent(), "");
+    assert_eq!(talk.client.counts().offers, 2);
+    assert_eq!(
+        talk.hear(Kind::Ack, GOOD, OTHER, 600).sent(),
+        "\"not usable: ACK from 10.0.0.1: 10.0.0.6 was not requested\""
+    );
+    talk.hear(Kind::Ack, GOOD, MINE, 600);
+    assert_eq!(talk.client.lease().unwrap().address, MINE);
+}
+
+#[test]
+fn a_lease_counts_from_the_request_that_its_server_answered() {
+    let mut talk = Talk::bound(false, 6000);
+    for state in [State::Renewing, State::Rebinding] {
+        while talk.client.state() != state {
+            talk.wake();
+        }
+        let late = talk.answer(Kind::Ack, GOOD, MINE, 6000);
+        talk.wake();
+        assert_eq!(talk.hear_this(&late).sent(), "");
+        assert_eq!(talk.client.state(), state);
+    }
+    let requested = talk.now;
+    talk.now += S;
+    assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
+    assert_eq!(talk.client.lease().unwrap().requested_ns, requested);
+}
+
+#[test]
 fn a_known_address_is_requested_first() {
     let mut talk = Talk::new(false);
     assert_eq!(talk.start(Some(MINE)).sent(), "REQUEST");
@@ -625,6 +677,7 @@ fn a_server_that_pings_before_an_offer_grants_a_kept_address_by_init_reboot() {
     assert_eq!(talk.wake().sent(), "REQUEST");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     assert_eq!(talk.client.state(), State::Bound);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
 }
 
 #[test]
@@ -666,6 +719,11 @@ fn a_lease_of_another_process_goes_on() {
     talk.now = lease.requested_ns + S;
     let actions = talk.client.resume(talk.now, lease, true);
     assert_eq!(talk.note(actions).sent(), "probe 10.0.0.5");
+    assert!(talk.client.is_probing());
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
+    assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
+    assert_eq!(talk.client.state(), State::Bound);
 }
 
 #[test]

@@ -117,8 +117,13 @@ impl Talk {
 
     /// A REPLY that withdraws MINE and grants OTHER instead.
     fn renumbering(&self) -> Message {
+        self.granting([(OTHER, 1000), (MINE, 0)])
+    }
+
+    /// A REPLY with these addresses, each for so many seconds.
+    fn granting(&self, all: impl IntoIterator<Item = (u16, u32)>) -> Message {
         let mut association = Association::asking(0xffff, None);
-        for (address, seconds) in [(OTHER, 1000), (MINE, 0)] {
+        for (address, seconds) in all {
             let granted = Address {
                 address: ip(address),
                 preferred_s: seconds,
@@ -414,6 +419,14 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
         [Action::Warn(why), Action::Lost(ip(MINE))]
     );
     assert_eq!(talk.client.lease(), None);
+    assert_eq!(talk.last(), (Kind::Solicit, None, None));
+}
+
+#[test]
+fn a_known_address_is_solicited() {
+    let mut talk = Talk::new(false);
+    let actions = talk.client.start(talk.now, Some(ip(MINE)));
+    assert_eq!(talk.note(actions).last(), (Kind::Solicit, None, Some(MINE)));
 }
 
 #[test]

@@ -134,6 +134,19 @@ fn an_answer_for_other_hardware_is_not_taken() {
         );
         assert_eq!(talk.hear_this(&offer).sent(), what);
     }
+    // Over Ethernet the address is compared too.
+    let mut talk = Talk::new(false);
+    let hardware = [2, 0, 0, 0, 0, 7];
+    talk.client.config.identity =
+        Identity::new(HardwareType::Ethernet, &hardware, &RequestedId::Firmware).unwrap();
+    talk.start(None);
+    let other = "\"not usable: OFFER from 10.0.0.1: hardware type 1 with an address of 6 bytes, expected 1 with 6\"";
+    for (last, sent) in [(8, other), (7, "REQUEST")] {
+        let mut offer = talk.answer(Kind::Offer, GOOD, MINE, 600);
+        (offer.htype, offer.hlen) = (1, 6);
+        offer.chaddr[..6].copy_from_slice(&[2, 0, 0, 0, 0, last]);
+        assert_eq!(talk.hear_this(&offer).sent(), sent);
+    }
 }
 
 #[test]

@@ -22,6 +22,18 @@ fn an_address_in_the_place_of_a_withdrawn_one_is_taken_unless_a_root_hangs_on_it
 }
 
 #[test]
+fn the_address_of_a_root_is_renewed_beside_one_that_is_withdrawn() {
+    for other in [None, Some((OTHER, 0))] {
+        let mut talk = Talk::bound(true, 1000);
+        talk.wake();
+        let reply = talk.granting(other.into_iter().chain([(MINE, 1000)]));
+        talk.hear(&reply, GOOD);
+        assert_eq!(talk.actions, [Action::Bound]);
+        assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
+    }
+}
+
+#[test]
 fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     let mut talk = Talk::bound(false, 100);
     let began = talk.now;
