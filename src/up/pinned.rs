@@ -242,22 +242,25 @@ mod tests {
     fn after_boot_too_two_ports_that_may_share_a_cable_are_not_two() {
         let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
         let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
-        let expectation = expectation("rd.ib.require=2");
-        let report = verify(&expectation, &facts);
-        let after = pinned(&expectation, &facts, &report, None);
-        let report = verify(&after, &facts);
-        assert_eq!((report.satisfied, report.status), (true, Status::Ok));
-        let path = "/sys/class/infiniband/mlx5_1/sys_image_guid".to_owned();
-        facts.unread = vec![Unread {
-            path: path.clone(),
-            why: "EIO".to_owned(),
-        }];
-        let report = verify(&after, &facts);
-        assert_eq!((report.satisfied, report.status), (false, Status::Unknown));
-        let unknown = report.links.iter().filter(|link| link.name.is_none());
-        let found: Vec<_> = unknown.map(|link| link.checks[0].found.clone()).collect();
-        assert_eq!(found, [Some(format!("{path}: EIO"))]);
+        for (cmdline, is_known) in [("rd.ib.require=2", false), ("rd.ib.require=any", true)] {
+            let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+            let expectation = expectation(cmdline);
+            let report = verify(&expectation, &facts);
+            let after = pinned(&expectation, &facts, &report, None);
+            assert!(verify(&after, &facts).satisfied);
+            let path = "/sys/class/infiniband/mlx5_1/sys_image_guid".to_owned();
+            facts.unread = vec![Unread {
+                path: path.clone(),
+                why: "EIO".to_owned(),
+            }];
+            let report = verify(&after, &facts);
+            assert_eq!(report.satisfied, is_known, "{cmdline}");
+            assert_eq!(report.status == Status::Unknown, !is_known, "{cmdline}");
+            let unknown = report.links.iter().filter(|link| link.name.is_none());
+            let found: Vec<_> = unknown.map(|link| link.checks[0].found.clone()).collect();
+            let expected = Vec::from_iter((!is_known).then(|| Some(format!("{path}: EIO"))));
+            assert_eq!(found, expected, "{cmdline}");
+        }
     }
 
     #[test]
