@@ -223,7 +223,7 @@ mod tests {
         let mut look = |netdev: &Netdev| {
             let facts = facts(vec![netdev.clone()]);
             match place.look(&facts, &LinkEvents::default()) {
-                Found::Gone(_) => panic!("it is there"),
+                Found::Vanished | Found::Gone => panic!("it is there"),
                 Found::Present(t) => (t.is_settled, t.came_up, t.must_be_set_up, t.mtu_before),
             }
         };
