@@ -205,7 +205,12 @@ fn by_name(written: &Written, request: &Request) -> Token {
         "rd.debug" | "rd.info" => step("what is logged"),
         "rd.bootif" => step("whether BOOTIF= is used"),
         "rd.ib.netns" => step("the network namespace mode"),
-        "rd.ib.mode" | "rd.ib.mtu" if request.any_interface.is_some() => step("every interface"),
+        // With an interface in front, `ib1:2044`, it is not for every interface.
+        "rd.ib.mode" | "rd.ib.mtu"
+            if request.any_interface.is_some() && !origin.argument.contains(':') =>
+        {
+            step("every interface")
+        }
         "rd.ib.mode" | "rd.ib.mtu" => Token::news(origin, SUPERSEDED),
         "rd.ib.kdump" => left("a kernel that saves a crash dump"),
         // ibboot loads the RDMA modules among them.
@@ -349,6 +354,16 @@ mod tests {
                 "step rd.ib.mode=ib0:auto: ib0".to_owned(),
                 format!("reported rd.ib.mtu=ib0:2044: {SUPERSEDED}"),
                 "step ip=ib0:dhcp:4092: ib0".to_owned(),
+            ]
+        );
+        // A bond has the MTU of its interfaces.
+        let of_bond =
+            fates("rd.ib.require=all bond=bond0:ib0,ib1::2044 rd.ib.mtu=ib1:2044 rd.ib.mtu=max");
+        assert_eq!(
+            of_bond[2..],
+            [
+                format!("reported rd.ib.mtu=ib1:2044: {SUPERSEDED}"),
+                "step rd.ib.mtu=max: every interface".to_owned(),
             ]
         );
         assert_eq!(fates("ip=eth0:dhcp root=/dev/sda1"), [""; 0]);
