@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -37,6 +38,18 @@ const FULL: Duration = Duration::from_millis(10);
 /// The end of a healthy worker takes less, in ms; it closes its files.
 const END_MS: u32 = 50;
 
+/// Processes that were killed and had not ended: the start of the next worker looks after them, so that
+/// a program that runs for months collects no zombies.
+static ENDING: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+fn ending() -> MutexGuard<'static, Vec<Child>> {
+    ENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn has_ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
+}
+
 /// A worker, and this end of its socket (SOCK_SEQPACKET, unix(7)): a message is one JSON value.
 #[derive(Debug)]
 pub struct Worker {
@@ -54,6 +67,7 @@ impl Worker {
 
     /// Like [`Worker::start`], with another program in the place of the running one.
     pub fn start_program(program: &Path, job: &[&str]) -> io::Result<Worker> {
+        ending().retain_mut(|child| !has_ended(child));
         let (mut worker, far) = Worker::pair()?;
         let child = Command::new(program)
             .arg0("ibboot")
@@ -151,8 +165,7 @@ impl Worker {
 
     /// True if there is no process to wait for, or no longer: it leaves no zombie.
     fn has_ended(&mut self) -> bool {
-        let child = self.child.as_mut();
-        child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+        self.child.as_mut().is_none_or(has_ended)
     }
 
     fn kill(&mut self) {
@@ -166,6 +179,9 @@ impl Drop for Worker {
     /// A process that sleeps in the kernel ends as soon as the kernel lets it.
     fn drop(&mut self) {
         self.kill();
+        if !self.has_ended() {
+            ending().extend(self.child.take());
+        }
     }
 }
 
@@ -269,3 +285,6 @@ pub fn receive_from<T: DeserializeOwned>(socket: BorrowedFd<'_>, flags: MsgFlags
         None => Err(io::ErrorKind::FileTooLarge.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;
