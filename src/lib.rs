@@ -37,3 +37,7 @@ pub mod wish;
 
 /// Version of the file formats in /run/ibboot; a reader refuses a higher version.
 pub const SCHEMA: u32 = 1;
+
+#[cfg(test)]
+#[path = "../tests/pace/mod.rs"]
+mod pace;

@@ -8,11 +8,9 @@ use nix::sys::socket::MsgFlags;
 
 use super::*;
 use crate::facts::Port;
+use crate::pace;
 use crate::rdma::types::Guid;
 use crate::system::worker::{receive_from, send_to};
-
-#[path = "../../../tests/pace/mod.rs"]
-mod pace;
 
 const BUDGET: Duration = Duration::from_millis(1000);
 /// More than the budget, and less than two.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-
-#[path = "../../../tests/pace/mod.rs"]
-mod pace;
+use crate::pace;
 
 #[test]
 fn workers_that_end_late_leave_no_zombies() {
