@@ -168,6 +168,7 @@ fn ibboot_is_in_every_image_except_those_for_kdump_without_a_warning() {
 
 /// In WORK: the files of modprobe.d that the module copies from the tree `root` into `image`.
 const SETTINGS: &str = r#"
+set -o pipefail # as dracut does
 dracutsysrootdir=$1/root initdir=$1/image
 . dracut-module/50ibboot/module-setup.sh
 inst_dir() { mkdir -p "$initdir$1"; }
@@ -208,6 +209,8 @@ fn the_files_of_modprobe_d_that_count_for_rdma_modules_are_copied() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+    let long = format!("options ib_core x=1\n{}", "# more\n".repeat(40_000));
+    std::fs::write(root.join("etc/modprobe.d/long.conf"), long).unwrap();
     std::os::unix::fs::symlink("/dev/null", root.join("etc/modprobe.d/20-rdma.conf")).unwrap();
     let run = Command::new("bash")
         .args(["-ec", SETTINGS, "bash"])
@@ -221,6 +224,7 @@ fn the_files_of_modprobe_d_that_count_for_rdma_modules_are_copied() {
         "etc/modprobe.d/10-unsupported-modules.conf\n\
          etc/modprobe.d/20-rdma.conf -> /dev/null\n\
          etc/modprobe.d/libmlx4.conf\n\
+         etc/modprobe.d/long.conf\n\
          etc/modprobe.d/site.conf\n\
          lib/modprobe.d/10-unsupported-modules.conf\n\
          usr/lib/modprobe.d/20-rdma.conf\n\

@@ -67,7 +67,8 @@ install_site_settings() {
     done
     for file in "$dracutsysrootdir"/{etc,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
         [[ -f $file ]] || continue
-        tr '-' '_' < "$file" | grep -Eq "^[[:space:]]*([a-z]+[[:space:]]+($names)|allow_unsupported_modules)([[:space:]]|\$)" || continue
+        # No pipe: dracut sets pipefail, and grep ends at the first match.
+        grep -Eq "^[[:space:]]*([a-z]+[[:space:]]+($names)|allow_unsupported_modules)([[:space:]]|\$)" < <(tr '-' '_' < "$file") || continue
         for folder in /etc /usr/local/lib /usr/lib /lib; do
             name=$folder/modprobe.d/${file##*/}
             if [[ $(readlink "$dracutsysrootdir$name") == /dev/null ]]; then
@@ -146,6 +147,9 @@ install() {
             "$systemdsystemunitdir/systemd-networkd-wait-online.service.d/50-ibboot.conf"
         inst_simple "$moddir/nm-wait-online.conf" \
             "$systemdsystemunitdir/nm-wait-online-initrd.service.d/50-ibboot.conf"
+        # The name of the same service with NetworkManager 1.54 and later.
+        inst_simple "$moddir/nm-wait-online.conf" \
+            "$systemdsystemunitdir/NetworkManager-wait-online-initrd.service.d/50-ibboot.conf"
     else
         inst_hook cmdline 93 "$moddir/cmdline.sh"
         inst_hook cleanup 05 "$moddir/cleanup.sh"

@@ -219,6 +219,10 @@ impl Function {
                 "load {0} (rd.driver.post={0}), and check that the image has it",
                 module.name
             ),
+            None if self.modules.is_empty() && self.driver.is_none() => {
+                "install the driver of this card, and add it to the image (dracut --add-drivers)"
+                    .to_owned()
+            }
             None => format!("look for {} in dmesg", self.address),
         }
     }

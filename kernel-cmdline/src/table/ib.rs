@@ -49,7 +49,7 @@ pub(super) const GROUP: Group = Group {
             name: "rd.ib.roce",
             grammar: "rd.ib.roce=[SELECTOR:]v1|v2",
             default: "the kernel's, v2 if the device supports it",
-            help: "The default RoCE mode of connections on a port, or on all ports. Has no effect on a port whose \
+            help: "The default RoCE mode of connections on a port, or on all ports but those of iWARP cards. Has no effect on a port whose \
                    link layer is InfiniBand. May be given several times; the last one that matches a port applies.",
             example: "rd.ib.roce=mlx5_0:1:v2",
             origin: Origin::Ibboot,
@@ -137,7 +137,7 @@ pub(super) const GROUP: Group = Group {
                    all means every HCA on the PCI bus, with or without an RDMA device: an HCA whose driver is not \
                    loaded or did not bind it fails, also after boot. HCAs are PCI functions of the classes 0207 and \
                    0c06 and other InfiniBand and Omni-Path cards, also in flash recovery, and functions of the same \
-                   model as one that has an RDMA device. An Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
+                   model as one that has an RDMA device. The Data Direct function of a ConnectX-8, an Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
                    function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
                    -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
                    without an RDMA device.\n\n\
@@ -146,8 +146,9 @@ pub(super) const GROUP: Group = Group {
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
                    rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
-                   For any and N the two functions of a Socket Direct card, or two virtual functions that the host of a \
-                   virtual machine gave to it, count once if they share an InfiniBand port, and a virtual function or a sub-function of a card of this machine does not count. After boot \
+                   For any and N the two functions of a Socket Direct card count once if they share an InfiniBand port, as do \
+                   virtual functions that a host gave to this machine. A virtual function or a sub-function of a card of \
+                   this machine itself does not count. After boot \
                    the ports count that were verified in the initramfs; if one of them fails, another port may count \
                    in its place, and the failed one is a warning. all also means every port that was found in the \
                    initramfs.",
@@ -272,8 +273,8 @@ pub(super) const DRIVERS: Group = Group {
             name: "rd.driver.blacklist",
             grammar: "rd.driver.blacklist=MODULE[,MODULE...]",
             default: "none",
-            help: "Modules that are not loaded automatically for a device. ibboot reports a module that is also \
-                   requested by name. May be given several times.",
+            help: "Modules that are not loaded automatically for a device. A module that rd.driver.pre= or \
+                   rd.driver.post= names is loaded nevertheless. May be given several times.",
             example: "rd.driver.blacklist=mlx4_en",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,

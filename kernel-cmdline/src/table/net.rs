@@ -173,7 +173,7 @@ pub(super) const ADDRESSES: Group = Group {
             name: "rd.route",
             grammar: "rd.route=NET/MASK:[GATEWAY][:IF]",
             default: "none",
-            help: "A static route. GATEWAY may be empty or 0.0.0.0 if IF is given: the network is then on the link itself. May be \
+            help: "A static route. GATEWAY may be empty, 0.0.0.0 or [::] if IF is given: the network is then on the link itself. May be \
                    given several times.",
             example: "rd.route=10.1.0.0/16:10.0.0.254:ib0",
             origin: Origin::Dracut,
