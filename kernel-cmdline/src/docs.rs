@@ -64,7 +64,7 @@ pub const SECTIONS: &[Section] = &[
             ),
             (
                 "ib0",
-                "the port below this network interface, or below an interface in this bond; if an RDMA device has the same name, arguments for interfaces mean the interface, rd.ib.require= and rd.ib.rate= mean the device",
+                "the port below this network interface, or of this RoCE bond; if an RDMA device has the same name, arguments for interfaces mean the interface, rd.ib.require= and rd.ib.rate= mean the device",
             ),
         ],
     },

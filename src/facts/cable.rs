@@ -24,11 +24,12 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// Why ports share the cable.
-    pub fn reason(&self) -> &'static str {
+    /// What ports with this cable are. Virtual functions of two ports look the same if these are in two
+    /// subnets with one prefix.
+    pub fn words(&self) -> &'static str {
         match self.function {
-            Some(_) => "Socket Direct",
-            None => "virtual functions",
+            Some(_) => "are one port of one card (Socket Direct)",
+            None => "may be one port of one card (virtual functions with the same LID)",
         }
     }
 }

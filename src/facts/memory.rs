@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a look leaves for the next one, so that only what an event touched is read again. Links,
-//! addresses and routes are dumped at every look; a device also tells its reader of its events.
+//! What a look leaves for the next one, so that only what an event touched, or what is too old
+//! (`reader`, `lasts`), is read again. Links, addresses and routes are dumped at every look; a device also
+//! tells its reader of its events.
 
 use std::collections::BTreeMap;
 

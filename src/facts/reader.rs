@@ -93,7 +93,7 @@ impl Kept {
         &mut self,
         name: &str,
         request: &Request,
-        early: impl FnOnce(Option<&Answer>, Option<&Rdma>),
+        early: impl FnOnce(Option<&Answer>, Option<(&Rdma, u32)>),
     ) -> Answer {
         let root = match request.is_recording {
             true => Root::recording("/"),
@@ -124,7 +124,11 @@ impl Kept {
         let identity = answer(&root, &look, &device, false);
         let is_news = self.told.as_ref() != Some(&identity);
         self.told = Some(identity);
-        early(self.told.as_ref().filter(|_| is_news), self.rdma.as_ref());
+        let index = reported.as_ref().map(|device| device.index);
+        early(
+            self.told.as_ref().filter(|_| is_news),
+            self.rdma.as_ref().zip(index),
+        );
         let identity = device.clone();
         complete(&mut look, self.rdma.as_ref(), reported, &mut device);
         if look.unread.is_empty() {
@@ -141,21 +145,19 @@ impl Kept {
 
 /// The asynchronous events of the device; none where they cannot be heard, as with a driver that has a
 /// request format of its own ([`AsyncEvents::open`]): its ports are polled.
-fn open_events(name: &str, rdma: &Rdma) -> Option<AsyncEvents> {
-    let mut devices = rdma.devices().ok()?.into_iter();
-    let index = devices.find(|device| device.name == name)?.index;
+fn open_events(name: &str, index: u32, rdma: &Rdma) -> Option<(u32, AsyncEvents)> {
     let file = chardev::name(&Root::new("/"), rdma, (index, name), Kind::Uverbs).ok()?;
-    AsyncEvents::open(&file).ok()
+    Some((index, AsyncEvents::open(&file).ok()?))
 }
 
 /// The worker: reads the device `name` for each request, and tells of its events, until nobody needs
 /// it. Opening, reading and closing a uverbs file may also query the firmware.
 pub fn serve(name: &str) -> io::Result<()> {
     let master = Master::of_process();
-    let mut events: Option<AsyncEvents> = None;
+    let mut events: Option<(u32, AsyncEvents)> = None;
     let mut kept = Kept::default();
     loop {
-        if let Some(open) = &events
+        if let Some((_, open)) = &events
             && master.is_readable_first(open.as_fd())?
         {
             let is_final = |event: &AsyncEvent| event.kind.is_final();
@@ -170,13 +172,17 @@ pub fn serve(name: &str) -> io::Result<()> {
             request => request?,
         };
         let mut sent = Ok(());
-        let early = |identity: Option<&Answer>, rdma: Option<&Rdma>| {
+        let early = |identity: Option<&Answer>, device: Option<(&Rdma, u32)>| {
             if let Some(identity) = identity {
                 sent = master.send(&Message::Found(Box::new(identity.clone())));
             }
+            // Another device may have the name now.
+            let is_same =
+                |(of, _): &(u32, AsyncEvents)| device.is_some_and(|(_, index)| index == *of);
+            let open = events.take().filter(is_same);
             // The event file is open before the state is read, or an event in between is lost.
-            events = match (request.wants_events, events.take()) {
-                (true, None) => rdma.and_then(|rdma| open_events(name, rdma)),
+            events = match (request.wants_events, open) {
+                (true, None) => device.and_then(|(rdma, index)| open_events(name, index, rdma)),
                 (wants_events, open) => open.filter(|_| wants_events),
             };
         };

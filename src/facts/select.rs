@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::{Identity, LinkLayer};
+use crate::wish::bond::BondFacts;
 use crate::wish::expectation::{LinkWish, PortPin, Target};
 use crate::wish::selector::{Means, Selector};
 
@@ -155,7 +156,10 @@ pub fn named<'f>(
     let is_ipoib = |netdev: &&Netdev| netdev.is_infiniband();
     let netdev = facts.netdev(text).filter(is_ipoib);
     match (netdev.filter(|_| is_interface), selector) {
-        (Some(netdev), _) => facts.ports().filter(|p| is_below(netdev, *p)).collect(),
+        (Some(netdev), _) => facts
+            .ports()
+            .filter(|p| is_below(netdev, *p, facts))
+            .collect(),
         (None, Some(selector)) => ports(selector, facts),
         (None, None) => Vec::new(),
     }
@@ -187,7 +191,7 @@ fn meant<'f>(
             let is_device = |found: &PortRef<'_>| found.device.ifname == *name;
             match facts.netdev(name) {
                 Some(netdev) if !ports.iter().any(is_device) => {
-                    ports.retain(|found| is_below(netdev, *found));
+                    ports.retain(|found| is_below(netdev, *found, facts));
                 }
                 _ => ports.retain(is_device),
             }
@@ -209,15 +213,24 @@ fn meant<'f>(
 /// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or by the port
 /// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address. Of a RoCE bond
 /// NETLINK_RDMA reports one of the two interfaces in the bond (mlx5_lag_get_roce_netdev,
-/// drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c).
-fn is_below(netdev: &Netdev, found: PortRef<'_>) -> bool {
+/// drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c): both are of the card of the port.
+fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
     if netdev.is_infiniband() {
         let guid = netdev.port_guid();
         return guid.is_some() && found.port.port_guid == guid;
     }
-    let mut slaves = netdev.bond.iter().flat_map(|bond| &bond.slaves);
-    let attached = found.port.netdev.as_ref();
-    attached.is_some_and(|name| *name == netdev.ifname || slaves.any(|slave| slave == name))
+    let Some(attached) = &found.port.netdev else {
+        return false;
+    };
+    let slot = |address: &str| address.rsplit_once('.').map(|(slot, _)| slot.to_owned());
+    let card = found.device.card().and_then(slot);
+    let is_of_card = |slave: &String| {
+        let address = facts.netdev(slave).and_then(|n| n.bus_address.as_deref());
+        card.is_some() && address.and_then(slot) == card
+    };
+    let is_in =
+        |bond: &BondFacts| bond.slaves.contains(attached) && bond.slaves.iter().all(is_of_card);
+    *attached == netdev.ifname || netdev.bond.as_ref().is_some_and(is_in)
 }
 
 #[cfg(test)]

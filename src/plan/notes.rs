@@ -402,9 +402,9 @@ fn barred_modules(request: &Request, plan: &Plan, index: &Index) -> Vec<String> 
             continue;
         };
         let needed = index.closure(module);
-        let is_loaded = |name: &str| index.find(name) != Found::Builtin;
+        let is_module = |name: &str| index.find(name) != Found::Builtin;
         let mut barred = request.barred.iter();
-        let barred = barred.find(|one| needed.contains(&one.value) && is_loaded(&one.value));
+        let barred = barred.find(|one| needed.contains(&one.value) && is_module(&one.value));
         notes.extend(
             barred.map(|Requested { value, origin }| match value == module {
                 true => format!("{origin}: the kernel will not load {module}"),

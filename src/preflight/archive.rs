@@ -92,12 +92,14 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
         // The decompressor reads to the end of the file, through compressed archives that follow.
         let before = files.clone();
         let whole = decompressed(command, file, |reader| inner(reader, &mut files, keep));
-        let Err(error) = whole.and_then(|ended| ended) else {
+        let whole = whole.and_then(|ended| ended);
+        // bzip2 passes over what it does not know without a word.
+        if whole.is_ok() && !command.contains(&"bzip2") {
             return Ok(files);
-        };
-        // It may have failed at an archive that is not compressed, which the kernel reads too.
+        }
+        // The decompressor ends at an archive that is not compressed, which the kernel reads too.
         let Some(end) = next_archive(file, at)? else {
-            return Err(error);
+            return whole.map(|()| files);
         };
         files = before;
         file.seek(SeekFrom::Start(at))?;

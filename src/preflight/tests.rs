@@ -208,6 +208,7 @@ fn an_archive_behind_a_compressed_one_counts() {
     let (first, behind) = (packed(&first), packed(&behind));
     for program in [
         &["gzip", "-c"][..],
+        &["bzip2", "-c"],
         &["xz", "-c"],
         &["zstd", "-cq"],
         &["lz4", "-clq"],

@@ -121,6 +121,9 @@ fn left_of_ip(
     const GATEWAY: NotOurs = NotOurs::Unused(
         "the gateway is not used: the argument has no address; beside DHCP write rd.route=0.0.0.0/0:GATEWAY:INTERFACE",
     );
+    const GATEWAY6: NotOurs = NotOurs::Unused(
+        "the gateway is not used: the argument has no address; beside DHCPv6 write rd.route=[::/0]:[GATEWAY]:INTERFACE",
+    );
     let mut left = Vec::new();
     let is_booted = unaddressed(arguments).is_some();
     let ip = arguments.net.ip.iter();
@@ -131,8 +134,9 @@ fn left_of_ip(
         if ip.value.ntp.is_some() {
             left.push(requested(ip, NTP));
         }
-        if ip.value.gateway.is_some() && ip.value.client.is_none() {
-            left.push(requested(ip, GATEWAY));
+        if let (Some(gateway), None) = (ip.value.gateway, ip.value.client) {
+            let why = if gateway.is_ipv6() { GATEWAY6 } else { GATEWAY };
+            left.push(requested(ip, why));
         }
         let methods = &ip.value.methods;
         let carried_out = |method: &Method| !OTHERS.contains(method);

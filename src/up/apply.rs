@@ -335,6 +335,8 @@ fn touched(what: &What) -> Touched {
         ) => Touched::Nothing,
         // A bond's message may lack the option. A known mode of network namespaces is kept otherwise.
         What::Write(Writing::BondOption { .. }) | What::NetnsMode(_) => Touched::Everything,
+        // The driver removes and adds the devices of the card.
+        What::Write(Writing::PortTypes(_)) => Touched::Devices,
         _ => Touched::Lists,
     }
 }

@@ -56,7 +56,12 @@ fn not_renamed(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     let found = format!("no {device}, only {}", shown.join(", "));
     let hint = "the devices have their names from the kernel: udev renames them only with the rules of rdma-core, \
                 which an initramfs may lack (60-rdma-persistent-naming.rules); use guid= or pci=";
-    Some(Finding::failed(Id::DevicePresent, &found, selector.as_str()).hint(hint))
+    // IPoIB interfaces have such names, too.
+    let hint = match device.starts_with("ib") {
+        true => format!("{hint}; for the interface {device} check that ib_ipoib is loaded"),
+        false => hint.to_owned(),
+    };
+    Some(Finding::failed(Id::DevicePresent, &found, selector.as_str()).hint(&hint))
 }
 
 /// Whether rdma-core's rules give such names (kernel-boot/rdma_rename.c: by bus address, slot, onboard

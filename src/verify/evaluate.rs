@@ -264,11 +264,7 @@ fn shared_cables(links: &[LinkReport]) -> String {
     let shared = cables.into_iter().filter(|(_, names)| names.len() > 1);
     let words = |(cable, names): (&Cable, BTreeSet<&str>)| {
         let names: Vec<&str> = names.into_iter().collect();
-        format!(
-            "{} are one port of one card ({}); ",
-            names.join(" and "),
-            cable.reason()
-        )
+        format!("{} {}; ", names.join(" and "), cable.words())
     };
     shared.map(words).collect()
 }

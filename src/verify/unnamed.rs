@@ -220,7 +220,10 @@ mod tests {
             found.ends_with("; on the PCI bus: 0000:81:00.0 15b3:101b: no driver for it is known"),
             "{found}"
         );
-        assert_eq!(hint, "look for 0000:81:00.0 in dmesg");
+        assert_eq!(
+            hint,
+            "install the driver of this card, and add it to the image (dracut --add-drivers)"
+        );
         let both = machine(&[mlx5, ("mlx5_1", b, "mlx5_core", InfiniBand)]);
         let (found, hint) = of_ib0(&both);
         assert_eq!(found, "no network interface ib0, only mlx5_0/1, mlx5_1/1");

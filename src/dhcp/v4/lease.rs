@@ -362,8 +362,8 @@ pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     (1..=223).contains(&first) && first != 127
 }
 
-/// Whether a route may lead to this network: groups included, and 0.0.0.0/1, one half of a default
-/// route.
+/// Whether a route may lead to this network: groups included, and parts of a default route, such as
+/// 0.0.0.0/1.
 fn is_destination(network: Ipv4Addr, prefix: u8) -> bool {
     u32::from(prefix) < PREFIX_MIN || is_host(network) || network.is_multicast()
 }
