@@ -67,8 +67,8 @@ install_site_settings() {
     done
     for file in "$dracutsysrootdir"/{etc,usr/local/lib,usr/lib,lib}/modprobe.d/*.conf; do
         [[ -f $file ]] || continue
-        # No pipe: dracut sets pipefail, and grep ends at the first match.
-        grep -Eq "^[[:space:]]*([a-z]+[[:space:]]+($names)|allow_unsupported_modules)([[:space:]]|\$)" < <(tr '-' '_' < "$file") || continue
+        # -c, not -q: dracut sets pipefail, and with -q grep ends before tr has written a long file.
+        (($(tr '-' '_' < "$file" | grep -Ec "^[[:space:]]*([a-z]+[[:space:]]+($names)|allow_unsupported_modules)([[:space:]]|\$)"))) || continue
         for folder in /etc /usr/local/lib /usr/lib /lib; do
             name=$folder/modprobe.d/${file##*/}
             if [[ $(readlink "$dracutsysrootdir$name") == /dev/null ]]; then
