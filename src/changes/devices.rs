@@ -104,7 +104,7 @@ impl Draft<'_> {
             if wish.is_some_and(|wish| wish.refused.is_some()) || !self.is_settled(below) {
                 continue;
             }
-            self.up(below);
+            self.ethernet_up(below);
             let has_driver = self.ground.drivers.contains(drivers::of_link(kind));
             if has_driver && !exists(name, wish, facts) {
                 self.push(Change {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CardPort, Change, Need, Setting, What, Writing};
+use crate::facts::Netdev;
 use crate::inet::Route;
 
 /// Number of renames of one interface: against another program that renames it, more tries do not
@@ -29,6 +30,8 @@ pub struct Done {
     routes: BTreeSet<(u32, String)>,
     /// Interface index of the bond, option, value, and the number of slaves at that time.
     options: BTreeSet<(u32, String, String, usize)>,
+    /// Indices of the interfaces that were up.
+    ups: BTreeSet<u32>,
 }
 
 impl Done {
@@ -101,6 +104,18 @@ impl Done {
     /// Records that the suggested route was set; its check reports whether the route exists.
     pub fn record_route(&mut self, index: u32, route: &Route) {
         self.routes.insert(key(index, route));
+    }
+
+    /// Records that the interface is up.
+    pub fn record_up(&mut self, index: u32) {
+        self.ups.insert(index);
+    }
+
+    /// Whether the interface was up before.
+    pub(super) fn was_up(&self, netdev: &Netdev) -> bool {
+        netdev
+            .ifindex
+            .is_some_and(|index| self.ups.contains(&index))
     }
 
     /// Forgets MTUs and routes after the interface lost its carrier or lease: the next carrier may

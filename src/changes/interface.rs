@@ -127,7 +127,7 @@ impl Draft<'_> {
             .collect();
         names.sort_unstable();
         for netdev in names.into_iter().filter_map(|name| facts.netdev(name)) {
-            self.up(netdev);
+            self.ethernet_up(netdev);
         }
     }
 }

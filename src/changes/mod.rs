@@ -205,4 +205,13 @@ impl Draft<'_> {
             self.set(netdev, Setting::Up);
         }
     }
+
+    /// Sets an Ethernet interface up that was not up before. Another program that sets the interface
+    /// down may add it to a bond, which accepts no interface that is up (bond_enslave,
+    /// drivers/net/bonding/bond_main.c) and sets the interface up itself.
+    fn ethernet_up(&mut self, netdev: &Netdev) {
+        if !self.done.was_up(netdev) {
+            self.up(netdev);
+        }
+    }
 }

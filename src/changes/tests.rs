@@ -531,3 +531,29 @@ fn the_default_route_of_the_boot_device_comes_first() {
     let alone = "ip=[fd00::2]::[fd00::1]:64::ib0:none";
     assert_eq!(next(alone, &[]), [on(a, Rival::Outranked)]);
 }
+
+#[test]
+fn an_ethernet_interface_that_was_up_is_left_to_who_sets_it_down() {
+    for cmdline in ["rd.ib.require=rxe0", "rd.ib.link=rxe0:rxe:eth0"] {
+        let mut machine = Machine::new("soft-roce", cmdline);
+        let eth0 = machine.netdev("eth0");
+        eth0.up = false;
+        let index = eth0.ifindex.unwrap();
+        let mut done = Done::default();
+        // An attempt that failed is made again.
+        for _ in 0..2 {
+            assert_eq!(machine.tried(&mut done), ["eth0: set up"], "{cmdline}");
+        }
+        done.record_up(index);
+        assert_eq!(machine.tried(&mut done), none(), "{cmdline}");
+        // A reset gives the interface another index.
+        machine.netdev("eth0").ifindex = Some(index + 1);
+        assert_eq!(machine.tried(&mut done), ["eth0: set up"], "{cmdline}");
+    }
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
+    let ib0 = machine.netdev("ib0");
+    ib0.up = false;
+    let mut done = Done::default();
+    done.record_up(ib0.ifindex.unwrap());
+    assert_eq!(machine.tried(&mut done), ["ib0: set up"]);
+}

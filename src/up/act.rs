@@ -65,6 +65,14 @@ impl Walk<'_, '_> {
     /// Does what can be done now. True if something was changed.
     pub(super) async fn act(&mut self, facts: &Facts) -> bool {
         let facts = &facts.answering();
+        for index in facts
+            .netdevs
+            .iter()
+            .filter(|n| n.up)
+            .filter_map(|n| n.ifindex)
+        {
+            self.tried.done.record_up(index);
+        }
         for netdev in facts.netdevs.iter().filter(|n| n.carrier != Some(true)) {
             if let Some(index) = netdev.ifindex {
                 self.tried.done.forget(index);

@@ -164,6 +164,7 @@ impl Walk<'_, '_> {
         }
         if change.what == What::Set(Setting::Up) {
             self.tried.not_up.remove(name);
+            self.tried.done.record_up(change.index);
         }
         if let Some(line) = made(&change.what) {
             log::info!("{name}: {line}");
