@@ -74,8 +74,8 @@ impl Draft<'_> {
         let name = slave.wish.ifname.as_ref();
         let is_named = name.is_none_or(|name| *name == netdev.ifname);
         let has_mode = slave.wish.mode.is_none_or(|requested| {
-            let mode = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
-            rules::mode(requested, netdev).is_ok_and(|requested| Some(requested) == mode)
+            let found = rules::current_mode(netdev);
+            rules::mode(requested, netdev).is_ok_and(|requested| Some(requested) == found)
         });
         let is_in = found.slaves.contains(&netdev.ifname);
         if is_in || !is_named || !has_mode || !self.is_settled(netdev) {

@@ -261,6 +261,32 @@ fn a_refused_bond_option_is_tried_again_with_another_slave() {
 }
 
 /// A lease of 10.0.0.5 with more values.
+#[test]
+fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
+    let cmdline = format!("{IB} bond=b:ib0,ib1 rd.ib.mode=ib0:datagram");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    let links = machine.plan.expectation.links.iter_mut();
+    links.for_each(|link| link.refused = None);
+    machine.facts.netdevs.push(Netdev {
+        ifname: "b".to_owned(),
+        ifindex: Some(9),
+        bond: Some(BondFacts {
+            slaves: vec!["ib1".to_owned()],
+            options: vec!["mode=active-backup 1".to_owned(), "miimon=100".to_owned()],
+            ..BondFacts::default()
+        }),
+        up: true,
+        ..Netdev::default()
+    });
+    let ib0 = machine.netdev("ib0");
+    ib0.address = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c"
+        .parse()
+        .ok();
+    ib0.ipoib.as_mut().unwrap().mode = None;
+    ib0.up = false;
+    assert_eq!(machine.tried(&mut Done::default()), ["ib0: add to b"]);
+}
+
 fn lease(more: &str) -> Lease {
     let common = r#""address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,
         "seconds":60,"renew_s":30,"rebind_s":50"#;
