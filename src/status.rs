@@ -207,7 +207,7 @@ fn addresses(netdev: Option<&Netdev>) -> String {
 fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
     let is_above = |netdev: &&Netdev| {
         let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
-        is_parent && port.port.port_guid.is_some() && netdev.port_guid() == port.port.port_guid
+        is_parent && netdev.is_over(port)
     };
     let name = link
         .and_then(|link| link.interface.clone())

@@ -333,6 +333,20 @@ impl Netdev {
         self.address.as_ref().and_then(HardwareAddress::port_guid)
     }
 
+    /// Whether it is an IPoIB interface over this port, or a bond with such an interface: the last 8
+    /// bytes of its address are the GUID of the port. Cards with a copied firmware image have one GUID;
+    /// only the kernel's own interface of a port has the device of the card (ipoib_parent_init,
+    /// drivers/infiniband/ulp/ipoib/ipoib_main.c).
+    pub fn is_over(&self, found: PortRef<'_>) -> bool {
+        let guid = self.port_guid();
+        let cards = self
+            .bus_address
+            .as_ref()
+            .zip(found.device.bus_address.as_ref());
+        let is_card = cards.is_none_or(|(own, other)| own == other);
+        guid.is_some() && guid == found.port.port_guid && is_card
+    }
+
     /// Carrier, and the kernel transmits: for a short time after the carrier comes, it drops packets
     /// without an error. The operational state changes when that time ends (linkwatch_do_dev of
     /// net/core/link_watch.c).

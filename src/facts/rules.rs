@@ -23,7 +23,7 @@ const CONNECTED_CAPABLE: u8 = 0x80;
 pub fn interface<'f>(wish: &IpoibWish, port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
     facts.netdevs.iter().find(|netdev| {
         let ipoib = netdev.ipoib.as_ref();
-        is_on_port(netdev, port)
+        netdev.is_over(port)
             && match wish.pkey {
                 None => ipoib.is_some_and(|ipoib| !ipoib.child),
                 Some(pkey) => ipoib.is_some_and(|ipoib| {
@@ -34,11 +34,6 @@ pub fn interface<'f>(wish: &IpoibWish, port: PortRef<'_>, facts: &'f Facts) -> O
                 }),
             }
     })
-}
-
-fn is_on_port(netdev: &Netdev, port: PortRef<'_>) -> bool {
-    let guid = netdev.port_guid();
-    netdev.is_infiniband() && guid.is_some() && port.port.port_guid == guid
 }
 
 /// Whether two interfaces are on one port: the last 8 bytes of their addresses are the port GUID.

@@ -210,14 +210,13 @@ fn meant<'f>(
     ports
 }
 
-/// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or by the port
-/// GUID in the last 8 bytes of an IPoIB address, the only stable part of the address. Of a RoCE bond
+/// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or as
+/// [`Netdev::is_over`] of IPoIB. Of a RoCE bond
 /// NETLINK_RDMA reports one of the two interfaces in the bond (mlx5_lag_get_roce_netdev,
 /// drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c): both are of the card of the port.
 fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
     if netdev.is_infiniband() {
-        let guid = netdev.port_guid();
-        return guid.is_some() && found.port.port_guid == guid;
+        return netdev.is_over(found);
     }
     let Some(attached) = &found.port.netdev else {
         return false;

@@ -165,8 +165,8 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
 /// carrier, which would be required otherwise.
 fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let has_interface = |port: &PortRef<'_>| {
-        let mut guids = used.iter().filter_map(|netdev| netdev.port_guid());
-        guids.any(|guid| Some(guid) == port.port.port_guid)
+        let mut used = used.iter();
+        used.any(|netdev| netdev.is_over(*port))
     };
     let is_active = |port: &PortRef<'_>| port.port.state == Some(PortState::Active);
     let (idle, counted): (Vec<_>, Vec<_>) = facts

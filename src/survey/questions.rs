@@ -116,11 +116,8 @@ fn of_answer(port: String, answer: &Answer, took: Duration) -> Claim {
 }
 
 /// The IPoIB interfaces over a port, children included.
-pub fn interfaces<'f>(port: PortRef<'_>, facts: &'f Facts) -> impl Iterator<Item = &'f Netdev> {
-    let guid = port.port.port_guid;
-    let is_over = move |netdev: &&Netdev| {
-        netdev.ipoib.is_some() && guid.is_some() && netdev.port_guid() == guid
-    };
+pub fn interfaces<'f>(port: PortRef<'f>, facts: &'f Facts) -> impl Iterator<Item = &'f Netdev> {
+    let is_over = move |netdev: &&Netdev| netdev.ipoib.is_some() && netdev.is_over(port);
     facts.netdevs.iter().filter(is_over)
 }
 
