@@ -40,28 +40,15 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
             "the subnet administrator at LID {lid} answers and has no broadcast group for {partition}"
         ))
         .hint("put the ipoib flag on this partition in the subnet manager's partitions.conf"),
-        Answer::Joinable { group, port_mtu } => {
-            if let Some(limited) = pkey.and_then(|pkey| limited(pkey, port)) {
-                return failed(&format!(
-                    "the broadcast group of {partition} exists, but this port is only a limited member ({limited:#06x})"
-                ))
-                .hint("make the port a full member of this partition in partitions.conf");
-            }
-            unfit(group, *port_mtu, port).unwrap_or_else(|| {
-                failed(&format!(
-                    "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
-                ))
-                .hint("the kernel joins again within 16 s: if the error persists, look for \"multicast join failed\" in dmesg")
-            })
-        }
+        // A limited membership is no reason: opensm (mcmr_rcv_join_mgrp, osm_sa_mcmember_record.c) and
+        // opafm (sa_McMemberRecord_Set, sa_McMemberRecord.c) let a limited member join.
+        Answer::Joinable { group, port_mtu } => unfit(group, *port_mtu, port).unwrap_or_else(|| {
+            failed(&format!(
+                "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
+            ))
+            .hint("the kernel joins again within 16 s: if the error persists, look for \"multicast join failed\" in dmesg")
+        }),
     }
-}
-
-/// The limited P_Key, if the port's table has no full one for this partition.
-fn limited(pkey: u16, port: PortRef<'_>) -> Option<u16> {
-    let table = &port.port.pkeys;
-    let limited = pkey & !FULL_MEMBER;
-    (table.contains(&limited) && !table.contains(&(pkey | FULL_MEMBER))).then_some(limited)
 }
 
 /// The finding if the group requires more than the port supports: the subnet administrator refuses

@@ -300,7 +300,6 @@ pub fn guide(id: Id) -> Guide {
                 "The subnet manager has no broadcast group for the partition: the ipoib flag in partitions.conf is missing.",
                 "The rate or the MTU of the broadcast group exceeds what the port supports.",
                 "The subnet administrator hangs or is gone.",
-                "The port is a limited member of the partition.",
             ],
             node: &["ibboot check --sm", "saquery -g", "dmesg | grep multicast"],
             server: &[IPOIB_FLAG, "tail /var/log/opensm*.log"],
