@@ -161,9 +161,12 @@ fn ready(
     port: PortRef<'_>,
     patience: Patience,
 ) -> Result<Ready, String> {
-    let lid = |lid: Option<u32>| lid.and_then(|lid| u16::try_from(lid).ok());
-    let lids = lid(port.port.sm_lid).zip(lid(port.port.lid));
+    let lids = port.port.sm_lid.zip(port.port.lid);
     let (sm_lid, own_lid) = lids.ok_or("the port has no LID")?;
+    // The header of ib_umad has 16 bits, an Omni-Path LID up to 24.
+    let short =
+        |lid: u32| u16::try_from(lid).map_err(|_| format!("LID {lid} has more than 16 bits"));
+    let (sm_lid, own_lid) = (short(sm_lid)?, short(own_lid)?);
     let (rdma, index) = rdma
         .zip(port.device.ifindex)
         .ok_or("NETLINK_RDMA does not know the device")?;
@@ -286,6 +289,37 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Device, Port};
+
+    #[test]
+    fn a_lid_of_omni_path_may_be_too_long_for_a_query() {
+        let why = |sm_lid, lid| {
+            let device = Device {
+                ports: vec![Port {
+                    sm_lid,
+                    lid,
+                    ..Port::default()
+                }],
+                ..Device::default()
+            };
+            let port = PortRef {
+                device: &device,
+                port: &device.ports[0],
+            };
+            about_port(&Root::new("/"), None, port).ready.unwrap_err()
+        };
+        assert_eq!(why(Some(1), None), "the port has no LID");
+        assert_eq!(
+            why(Some(0x1_0000), Some(5)),
+            "LID 65536 has more than 16 bits"
+        );
+        assert_eq!(
+            why(Some(1), Some(0x1_0001)),
+            "LID 65537 has more than 16 bits"
+        );
+        let unknown = "NETLINK_RDMA does not know the device";
+        assert_eq!(why(Some(1), Some(0xbfff)), unknown);
+    }
 
     #[test]
     fn the_default_partition_is_found_where_it_stands() {
