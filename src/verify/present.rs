@@ -49,7 +49,8 @@ fn no_links(facts: &Facts) -> Option<String> {
 
 /// The hint if no HCA is on the PCI bus.
 pub const NO_HCA: &str = "the kernel sees no HCA on the PCI bus: check that the card is fully inserted and has power, \
-                          and that the BIOS enables its slot";
+                          and that the BIOS enables its slot; on a virtual machine, pass a function of an HCA of the host \
+                          to the guest";
 
 /// Hints at the HCA on the bus that has no RDMA device, or at the bus without an HCA, instead of asking
 /// for one. Of several HCAs the wish may mean any.
