@@ -125,6 +125,12 @@ impl Device {
         address.filter(|_| !self.is_software())
     }
 
+    /// Whether the device has a port that is judged. A management plane has no events: no uverbs file
+    /// (ib_uverbs_add_one, drivers/infiniband/core/uverbs_main.c).
+    pub fn has_link(&self) -> bool {
+        self.ports.is_empty() || self.ports.iter().any(|port| port.role.is_link())
+    }
+
     /// Whether this is an Omni-Path card.
     pub fn is_omni_path(&self) -> bool {
         self.driver.as_deref().is_some_and(drivers::is_omni_path)

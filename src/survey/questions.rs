@@ -18,7 +18,7 @@ use crate::rdma::netlink::Rdma;
 use crate::rdma::sa::{Answer, CALM};
 use crate::rdma::types::{LinkLayer, PortState};
 use crate::system::root::Root;
-use crate::wish::ipoib::Mode;
+use crate::wish::ipoib::{DATAGRAM_MAX, Mode, OPA_DATAGRAM_MAX};
 
 /// Number of looks that are measured.
 const LOOKS: u32 = 20;
@@ -28,8 +28,6 @@ const LOOK_LIMIT: Duration = Duration::from_secs(1);
 const PROGRAM_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the questions to one subnet administrator.
 const ADMINISTRATOR_LIMIT: Duration = Duration::from_secs(10);
-/// Largest MTU in bytes of a datagram-mode interface: 4096 less the IPoIB header (RFC 4391).
-const DATAGRAM_MTU: u32 = 4092;
 
 fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
@@ -39,6 +37,9 @@ fn milliseconds(time: Duration) -> String {
 pub fn event_files(root: &Root, rdma: Option<&Rdma>, facts: &Facts) -> Vec<Claim> {
     let claim = |device: &crate::facts::Device| {
         let (name, what) = (device.ifname.clone(), "GET_CONTEXT accepted");
+        if !device.has_link() {
+            return Claim::skip(name, what, "no port carries a link");
+        }
         // A query for the file would load the module.
         if !root.exists("/sys/class/infiniband_verbs") {
             return Claim::skip(name, what, "ib_uverbs is not loaded");
@@ -134,13 +135,18 @@ pub fn ipoib(facts: &Facts) -> Vec<Claim> {
             shown(mode.map(|mode| mode.to_string())),
             shown(netdev.mtu.map(|mtu| mtu.to_string())),
         );
+        let mut ports = facts.ports().filter(|port| netdev.is_over(*port));
+        let largest = match ports.any(|port| port.device.is_omni_path()) {
+            true => OPA_DATAGRAM_MAX,
+            false => DATAGRAM_MAX,
+        };
         let result = match (mode, netdev.mtu) {
             _ if flags.is_none() => Err("the address was not read"),
             (None, _) | (_, None) => Err("the mode or the MTU was not read"),
             (Some(Mode::Connected), _) if !rules::can_connect(netdev) => {
                 Err("connected without the flag 0x80")
             }
-            (Some(Mode::Datagram), Some(mtu)) if mtu > DATAGRAM_MTU => {
+            (Some(Mode::Datagram), Some(mtu)) if mtu > largest => {
                 Err("the MTU is too large for datagram mode")
             }
             _ => Ok(()),
@@ -334,5 +340,46 @@ mod tests {
             "ib0 IPoIB: flag byte 0x80, mode unread, MTU unread: \
              FAIL: the mode or the MTU was not read"
         );
+    }
+    #[test]
+    fn a_management_plane_has_no_event_file() {
+        use crate::facts::{Device, Port, Role};
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/class/infiniband_verbs")).unwrap();
+        let device = |name: &str, role| Device {
+            ifname: name.to_owned(),
+            ports: vec![Port {
+                role,
+                ..Port::default()
+            }],
+            ..Device::default()
+        };
+        let facts = Facts {
+            devices: vec![device("mlx5_0", Role::Link), device("smi1", Role::Smi)],
+            ..Facts::default()
+        };
+        let claims = event_files(&Root::new(dir.path()), None, &facts);
+        let lines: Vec<String> = claims.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "mlx5_0 GET_CONTEXT accepted: FAIL: NETLINK_RDMA does not know the device",
+                "smi1 GET_CONTEXT accepted: SKIP: no port carries a link",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_omni_path_interface_has_a_larger_datagram() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/omni-path");
+        let mut facts = crate::survey::tree::facts(&Root::new(sys));
+        let mut verdict = |mtu| {
+            let mut netdevs = facts.netdevs.iter_mut();
+            let ib0 = netdevs.find(|netdev| netdev.ifname == "ib0").unwrap();
+            ib0.ipoib.as_mut().unwrap().mode = Some(Mode::Datagram);
+            ib0.mtu = Some(mtu);
+            ipoib(&facts)[0].is_false()
+        };
+        assert_eq!([10236, 10240].map(&mut verdict), [false, true]);
     }
 }

@@ -121,14 +121,11 @@ impl Part for Watch {
     }
 }
 
-/// Whether the device has a port that is judged. A device without one has no uverbs file (SMI,
-/// drivers/infiniband/core/uverbs_main.c) or no events that matter.
+/// Whether the events of the device matter.
 fn has_link(facts: &Facts, name: &str) -> bool {
     let mut devices = facts.devices.iter();
     let device = devices.find(|device| device.ifname == name);
-    device.is_none_or(|device| {
-        device.ports.is_empty() || device.ports.iter().any(|port| port.role.is_link())
-    })
+    device.is_none_or(Device::has_link)
 }
 
 /// Software devices whose interface is gone: the kernel waits for their event files to be closed.
