@@ -9,6 +9,9 @@ use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
 
+/// The hint if an NFS root has no connection (RPCRDMA_IDLE_DISC_TO, net/sunrpc/xprtrdma/xprt_rdma.h).
+const IDLE: &str = "NFS closes a connection that is idle for 5 minutes, and opens it when it is needed: run stat -f / and \
+                    check again, then look at: rdma resource show cm_id";
 /// The file system type of an overlay.
 const OVERLAY: &str = "overlay";
 
@@ -180,7 +183,7 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let found: Vec<Finding> = servers
         .into_iter()
         .map(|server| match wish.root.transport {
-            Transport::Rdma => connection(server, links, facts),
+            Transport::Rdma => connection(server, wish.root.protocol, links, facts),
             Transport::Tcp => route(server, links, facts),
         })
         .collect();
@@ -195,16 +198,17 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
 }
 
 /// Over RDMA: the connection manager knows the port of each connection.
-fn connection(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
+fn connection(server: IpAddr, protocol: Protocol, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
     let to_server = |c: &&crate::rdma::types::Connection| c.destination.ip() == server;
     let connections: Vec<_> = facts.connections.iter().filter(to_server).collect();
     let Some(first) = connections.first() else {
-        return Finding::failed(
-            id,
-            "no RDMA connection",
-            &format!("a connection to {server}"),
-        );
+        let expected = format!("a connection to {server}");
+        let finding = Finding::failed(id, "no RDMA connection", &expected);
+        return match protocol {
+            Protocol::Nfs => finding.hint(IDLE),
+            _ => finding,
+        };
     };
     let port = |c: &crate::rdma::types::Connection| match c.port {
         Some(port) => format!("{}/{port}", c.ifname),

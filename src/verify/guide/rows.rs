@@ -479,6 +479,7 @@ pub fn guide(id: Id) -> Guide {
                      server leads through the interface of a verified link.",
             causes: &[
                 "A route through another interface is preferred.",
+                "NFS over RDMA closed an idle connection: nobody has used the root file system for 5 minutes.",
                 "A link was repaired after the mount: the connection stays on the first one.",
             ],
             node: ROOT,
