@@ -18,6 +18,9 @@ use crate::verify::report::Report;
 use crate::wish::expectation::Expectation;
 use crate::{handover, verify};
 
+/// How often a look is repeated while names change.
+const AGAIN: usize = 3;
+
 /// What a machine is compared with.
 #[derive(Debug)]
 pub struct Basis {
@@ -40,6 +43,17 @@ impl Basis {
     /// One snapshot of everything that the expectation needs. The snapshot of the plan is completed
     /// if it has the depth.
     pub fn look(&mut self, root: &Root, readers: Option<&Readers>, rdma: Option<&Rdma>) -> Facts {
+        let mut facts = self.look_once(root, readers, rdma);
+        for _ in 0..AGAIN {
+            if !facts.is_outdated(root) {
+                break;
+            }
+            facts = self.look_once(root, readers, rdma);
+        }
+        facts
+    }
+
+    fn look_once(&mut self, root: &Root, readers: Option<&Readers>, rdma: Option<&Rdma>) -> Facts {
         let names = self.expectation.module_names();
         let depth = self.expectation.depth();
         let mut facts = match self.planned.take().filter(|_| depth == plan::DEPTH) {
@@ -145,4 +159,42 @@ pub fn record(root: &Root, report: &Report) -> Result<()> {
     }
     let text = handover::json(report)?;
     Directory::open()?.write(handover::CHECK, text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_renamed_during_a_look_is_looked_at_again() {
+        let tree = tempfile::tempdir().unwrap();
+        let class = tree.path().join("sys/class");
+        for (before, after) in [
+            ("infiniband/mlx5_0", "infiniband/ibp65s0"),
+            ("net/ib0", "net/ibp65s0"),
+        ] {
+            fs::create_dir_all(class.join(before)).unwrap();
+            fs::write(class.join(before).join("type"), "32\n").unwrap();
+            let root = Root::new(tree.path());
+            let request = Request::from_text("rd.ib.require=any");
+            let mut basis = requested(&root, &request).unwrap().unwrap();
+            assert_eq!(
+                basis.expectation.depth(),
+                plan::DEPTH,
+                "the snapshot of the plan is used"
+            );
+            fs::rename(class.join(before), class.join(after)).unwrap();
+            let facts = basis.look(&root, None, None);
+            let devices = facts
+                .devices
+                .iter()
+                .map(|device| format!("infiniband/{}", device.ifname));
+            let netdevs = facts
+                .netdevs
+                .iter()
+                .map(|netdev| format!("net/{}", netdev.ifname));
+            assert!(devices.chain(netdevs).any(|name| name == after), "{after}");
+        }
+    }
 }

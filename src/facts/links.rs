@@ -16,7 +16,7 @@ use crate::wish::ipoib::{self, IpoibFacts};
 /// Name of the rtnetlink dump in a note about a failure.
 pub const DUMP: &str = "rtnetlink links";
 /// The directory of all interfaces.
-const CLASS: &str = "/sys/class/net";
+pub(super) const CLASS: &str = "/sys/class/net";
 /// IFF_UP (linux/if.h).
 const UP: u32 = 1;
 

@@ -422,6 +422,20 @@ impl Facts {
         facts
     }
 
+    /// Whether an RDMA device or an IPoIB interface is gone, or has another name than at the look: udev
+    /// renames both when the real root starts.
+    pub fn is_outdated(&self, root: &Root) -> bool {
+        let is_gone = |class: &str, name: &str| {
+            let path = format!("{class}/{name}");
+            matches!(root.is_there(&path), Ok(false))
+        };
+        let mut devices = self.devices.iter();
+        let is_ipoib = |netdev: &&Netdev| netdev.hardware_type == Some(HardwareType::InfiniBand);
+        let mut netdevs = self.netdevs.iter().filter(is_ipoib);
+        devices.any(|device| is_gone(devices::CLASS, &device.ifname))
+            || netdevs.any(|netdev| is_gone(links::CLASS, &netdev.ifname))
+    }
+
     /// Adds the states of these modules.
     pub fn add_modules(&mut self, root: &Root, names: &[String]) {
         let mut look = Look::new(root);
