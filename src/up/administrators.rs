@@ -10,18 +10,18 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use super::part::{Judged, Part, Wake};
+use super::part::{Judged, Part, Pauses, Wake, jitter};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
 use crate::rdma::sa::{Answer, PATIENT, Patience, QUICK, SaAnswer};
-use crate::system::clock::{SECOND, boottime_ns};
 
 /// A join takes a moment, and right after ACTIVE a subnet manager is still busy.
 const GRACE: Duration = Duration::from_secs(2);
-/// Between the first two interviews; doubled after each, and half as much again at random.
-const AGAIN: Duration = Duration::from_secs(6);
-/// The longest pause, without the random part.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Between two interviews.
+const PAUSES: Pauses = Pauses {
+    first: Duration::from_secs(6),
+    longest: Duration::from_secs(60),
+};
 /// A join that was sent into the silence has ended after 3 s (drivers/infiniband/core/multicast.c),
 /// one that was sent later is answered at once. No carrier by now: the kernel waits to try again.
 const JOIN: Duration = Duration::from_millis(3500);
@@ -102,7 +102,7 @@ impl Administrators {
                 0
             };
             case.is_running = false;
-            case.due = now + pause(case.repeats, later);
+            case.due = now + PAUSES.after(case.repeats, later);
             case.reply = Some(reply);
         }
     }
@@ -161,19 +161,6 @@ impl Part for Administrators {
     }
 }
 
-/// The pause before the next interview: exponential, with jitter, so that the nodes of a cluster do
-/// not keep a subnet administrator from recovering. `later` is up to a second.
-fn pause(repeats: u32, later: Duration) -> Duration {
-    let doubled = AGAIN.saturating_mul(1_u32.checked_shl(repeats.min(8)).unwrap_or(1));
-    let pause = doubled.min(LONGEST);
-    pause + (pause / 2).mul_f64(later.as_secs_f64().min(1.0))
-}
-
-/// Up to a second: whole clusters boot at the same time.
-fn jitter() -> Duration {
-    Duration::from_nanos(boottime_ns() % SECOND)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +196,7 @@ mod tests {
         all.heard(reply(Answer::Silent), first, NO_JITTER);
         assert_eq!(all.due(), Some(first), "the other interface");
         assert_eq!(all.begin("ib0", first), None);
-        let second = first + AGAIN;
+        let second = first + PAUSES.first;
         assert_eq!(all.begin("ib0", second), Some(PATIENT));
         all.heard(reply(Answer::NoGroup), second, NO_JITTER);
         assert_eq!(all.begin("ib0", second), None);
@@ -284,14 +271,5 @@ mod tests {
         assert_eq!(mads_per_minute(6, NO_JITTER), [11, 2, 2, 2, 2, 2]);
         let late = Duration::from_nanos(999_999_999);
         assert_eq!(mads_per_minute(6, late), [9, 2, 2, 0, 2, 2]);
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_minute_and_are_never_the_same_on_two_nodes() {
-        let seconds = |repeats| pause(repeats, NO_JITTER).as_secs();
-        let pauses = [0, 1, 2, 3, 4, 5, u32::MAX].map(seconds);
-        assert_eq!(pauses, [6, 12, 24, 48, 60, 60, 60]);
-        let half = Duration::from_millis(500);
-        assert_eq!(pause(4, half), Duration::from_secs(75));
     }
 }

@@ -22,6 +22,7 @@ use super::watch::Watch;
 use super::writes::Writes;
 use crate::facts::{Facts, Readers};
 use crate::rdma::netlink::Rdma;
+use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::root::Root;
 use crate::verify::report::Report;
 
@@ -151,6 +152,30 @@ impl Parts<'_> {
     }
 }
 
+/// The pauses between two questions to a program that every node of a cluster asks: a cluster must not
+/// keep that program from coming up.
+#[derive(Debug)]
+pub struct Pauses {
+    pub first: Duration,
+    /// Without the random part.
+    pub longest: Duration,
+}
+
+impl Pauses {
+    /// The pause after so many repetitions: doubled each time, and up to half as much again at random.
+    /// `later` is up to a second: [`jitter`].
+    pub fn after(&self, repeats: u32, later: Duration) -> Duration {
+        let doubled = 1_u32.checked_shl(repeats.min(8)).unwrap_or(1);
+        let pause = self.first.saturating_mul(doubled).min(self.longest);
+        pause + (pause / 2).mul_f64(later.as_secs_f64().min(1.0))
+    }
+}
+
+/// Up to a second: whole clusters boot at the same time.
+pub fn jitter() -> Duration {
+    Duration::from_nanos(boottime_ns() % SECOND)
+}
+
 /// Waits until at least one future is ready, and returns the outputs of all ready futures. Each
 /// future is polled: a future that is always ready cannot starve the others.
 pub async fn any<T>(mut waiting: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
@@ -174,6 +199,19 @@ pub async fn any<T>(mut waiting: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_are_never_the_same_on_two_nodes() {
+        let all = Pauses {
+            first: Duration::from_secs(6),
+            longest: Duration::from_secs(60),
+        };
+        let seconds = |repeats| all.after(repeats, Duration::ZERO).as_secs();
+        let pauses = [0, 1, 2, 3, 4, 5, u32::MAX].map(seconds);
+        assert_eq!(pauses, [6, 12, 24, 48, 60, 60, 60]);
+        let half = Duration::from_millis(500);
+        assert_eq!(all.after(4, half), Duration::from_secs(75));
+    }
 
     #[test]
     fn all_ready_futures_return_their_output() {

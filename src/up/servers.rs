@@ -10,20 +10,26 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use super::part::{Judged, Part, Wake};
+use super::part::{Judged, Part, Pauses, Wake, jitter};
 use crate::ask::servers::ask;
 use crate::facts::Facts;
 use crate::rdma::reach::{Answer, Server, ServerAnswer};
 use crate::verify::report::{Report, Status};
 
-/// Time from the end of a test to the next test of the same server.
-const AGAIN: Duration = Duration::from_secs(2);
+/// From the end of a test to the next test of the same server. A test queries the subnet administrator
+/// for the path.
+const PAUSES: Pauses = Pauses {
+    first: Duration::from_secs(2),
+    longest: Duration::from_secs(16),
+};
 
 #[derive(Debug)]
 struct Case {
     due: Instant,
     is_running: bool,
     answer: Option<Answer>,
+    /// Tests in a row that left this machine.
+    repeats: u32,
 }
 
 /// The tested servers.
@@ -47,6 +53,7 @@ impl Servers {
                 due: now,
                 is_running: false,
                 answer: None,
+                repeats: 0,
             });
             if server.finding.status == Status::Ok || case.is_running || case.due > now {
                 continue;
@@ -57,11 +64,16 @@ impl Servers {
         begun
     }
 
-    fn record(&mut self, reply: ServerAnswer, now: Instant) {
+    /// A test has ended. `later`: the jitter of the next one, up to a second.
+    fn record(&mut self, reply: ServerAnswer, now: Instant, later: Duration) {
         log::debug!("{}: {:?}", reply.server, reply.answer);
         if let Some(case) = self.cases.get_mut(&reply.server) {
             case.is_running = false;
-            case.due = now + AGAIN;
+            case.due = now + PAUSES.after(case.repeats, later);
+            case.repeats = match reply.answer {
+                Answer::NotAsked(_) | Answer::NoRoute | Answer::NoDevice => 0,
+                _ => case.repeats.saturating_add(1),
+            };
             case.answer = Some(reply.answer);
         }
     }
@@ -101,7 +113,7 @@ impl Part for Servers {
             let Some(reply) = self.running.next().await else {
                 return std::future::pending().await;
             };
-            self.record(reply, Instant::now());
+            self.record(reply, Instant::now(), jitter());
             Wake::Look
         };
         next.boxed_local()
@@ -160,11 +172,11 @@ mod tests {
             server: server(),
             answer: Answer::Silent,
         };
-        servers.record(silent.clone(), now);
+        servers.record(silent.clone(), now, Duration::ZERO);
         assert_eq!(servers.replies(), [silent]);
-        assert_eq!(servers.due(), Some(now + AGAIN));
+        assert_eq!(servers.due(), Some(now + PAUSES.first));
         assert_eq!(servers.begin(&open, now), []);
-        assert_eq!(servers.begin(&open, now + AGAIN), [server()]);
+        assert_eq!(servers.begin(&open, now + PAUSES.first), [server()]);
         servers.begin(&skipped, now);
         assert_eq!(servers.replies(), []);
     }
@@ -185,9 +197,39 @@ mod tests {
                 answer: reached,
             },
             now,
+            Duration::ZERO,
         );
         assert_eq!(servers.due(), None);
-        assert_eq!(servers.begin(&good, now + AGAIN), []);
+        assert_eq!(servers.begin(&good, now + PAUSES.first), []);
+    }
+
+    /// The times of the first tests, in seconds, of a server about which each test ends at once.
+    fn times(answer: &Answer, later: Duration) -> [u64; 7] {
+        let open = report(Finding::failed(Id::ServerRdma, "", "an answer"));
+        let start = Instant::now();
+        let mut servers = Servers::default();
+        let mut now = start;
+        [(); 7].map(|()| {
+            assert_eq!(servers.begin(&open, now), [server()]);
+            let answer = answer.clone();
+            let server = server();
+            servers.record(ServerAnswer { server, answer }, now, later);
+            let at = now.duration_since(start).as_secs();
+            now = servers.due().unwrap();
+            at
+        })
+    }
+
+    #[test]
+    fn a_server_that_is_down_is_tested_less_and_less_often() {
+        let zero = Duration::ZERO;
+        let down = [0, 2, 6, 14, 30, 46, 62];
+        assert_eq!(times(&Answer::NoService, zero), down);
+        let late = Duration::from_secs(1);
+        let later = [0, 3, 9, 21, 45, 69, 93];
+        assert_eq!(times(&Answer::Silent, late), later);
+        // Nothing is sent to the fabric.
+        assert_eq!(times(&Answer::NoRoute, zero), [0, 2, 4, 6, 8, 10, 12]);
     }
 
     #[tokio::test(flavor = "current_thread")]
