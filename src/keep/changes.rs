@@ -40,6 +40,19 @@ pub fn routes(requested: &[Route], lease: &Lease) -> Vec<Route> {
     wish.all_routes().copied().chain(defaults).collect()
 }
 
+/// The place of a route beside those of other interfaces to the same network, as during the boot: the
+/// default route of the boot device comes first. `all` are the routes of the interface: of several
+/// IPv4 default routes the first one does.
+pub fn rival(route: &Route, all: &[Route], is_boot: bool) -> Rival {
+    let is_default = |route: &Route| route.network.prefix == 0;
+    let is_first = || all.iter().find(|one| is_default(one)) == Some(route);
+    let is_v6 = route.network.address.is_ipv6();
+    match is_boot && is_default(route) && (is_v6 || is_first()) {
+        true => Rival::Outranked,
+        false => Rival::Kept,
+    }
+}
+
 /// Whether a requested route still leads somewhere after its interface has lost the address `lost`:
 /// the interface has another address that reaches the next hop, such as a static one beside DHCP.
 /// The next hop may be link-local; the source of a packet to another network is not.
@@ -95,7 +108,7 @@ pub fn changes(
         .collect();
     // A missing route that it had was removed by another program and stays removed.
     let added = has.iter().filter(|route| !had.contains(route));
-    changes.extend(added.map(|route| Setting::AddRoute(*route, Rival::Kept)));
+    changes.extend(added.map(|route| Setting::AddRoute(*route, rival(route, has, wish.boot))));
     changes.extend(gone.iter().copied().map(Setting::RemoveRoute));
     changes.extend(stay.past.iter().copied().map(Setting::RemoveAddress));
     if before.mtu != after.mtu {
@@ -212,6 +225,49 @@ mod tests {
         assert_eq!(
             list(&requested),
             ["10.7.0.0/16 via 10.0.0.8", "0.0.0.0/0 via 10.0.0.9"]
+        );
+    }
+
+    #[test]
+    fn the_default_route_of_the_boot_device_comes_first() {
+        let route = |network: &str, gateway: &str| Route {
+            network: network.parse().unwrap(),
+            gateway: gateway.parse().ok(),
+        };
+        let (first, second) = (
+            route("0.0.0.0/0", "10.0.0.1"),
+            route("0.0.0.0/0", "10.0.0.2"),
+        );
+        let all = [route("10.7.0.0/16", "10.0.0.7"), first, second];
+        let places = |is_boot| all.map(|route| rival(&route, &all, is_boot));
+        assert_eq!(places(true), [Rival::Kept, Rival::Outranked, Rival::Kept]);
+        assert_eq!(places(false), [Rival::Kept; 3]);
+        // Over IPv6 the metric decides.
+        let both = [route("::/0", "fe80::1"), route("::/0", "fe80::2")];
+        let places = both.map(|route| rival(&route, &both, true));
+        assert_eq!(places, [Rival::Outranked; 2]);
+        let (before, wish) = (
+            lease(""),
+            Dhcp4Wish {
+                boot: true,
+                ..Dhcp4Wish::default()
+            },
+        );
+        let new = changes(
+            &before,
+            &[first],
+            &before,
+            &[second],
+            &Stay::default(),
+            &wish,
+            &netdev(&[]),
+        );
+        assert_eq!(
+            new,
+            [
+                Setting::AddRoute(second, Rival::Outranked),
+                Setting::RemoveRoute(first)
+            ]
         );
     }
 

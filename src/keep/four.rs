@@ -114,6 +114,10 @@ impl Client for Four {
         self.keep
     }
 
+    fn is_boot(&self) -> bool {
+        self.before.wish.boot
+    }
+
     fn granted(&self) -> Option<Granted> {
         self.lease.as_ref().map(Lease::granted)
     }

@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{outlives, words};
+use super::changes::{outlives, rival, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::stay::{Servers, needed, old_prefix_stays, spared};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
-use crate::changes::Setting;
+use crate::changes::{Rival, Setting};
 use crate::dhcp::Granted;
 use crate::error::Result;
 use crate::facts::{AddressState, Netdev};
@@ -62,6 +62,8 @@ pub(super) trait Client {
     fn is_v6(&self) -> bool;
     /// The root file system depends on the address.
     fn keep(&self) -> bool;
+    /// The interface is the boot device.
+    fn is_boot(&self) -> bool;
 
     /// The lease that is or must be set on the interface.
     fn granted(&self) -> Option<Granted>;
@@ -400,8 +402,7 @@ impl Held {
 
     async fn restore(&mut self, net: &Net, name: &str, routes: Vec<Route>) {
         for (set_before, route) in routes.into_iter().enumerate() {
-            // Another interface may have a route to the same network by now.
-            match net.append_route(self.place.index, &route).await {
+            match self.add_route(net, &route).await {
                 Ok(()) => {
                     self.found.set_route(route);
                     self.refused.retain(|refused| *refused != route);
@@ -415,6 +416,14 @@ impl Held {
                     self.refuse(route);
                 }
             }
+        }
+    }
+
+    /// Adds a route. Another interface may have a route to the same network by now.
+    async fn add_route(&self, net: &Net, route: &Route) -> std::result::Result<(), String> {
+        match rival(route, &self.client.routes(), self.client.is_boot()) {
+            Rival::Outranked => net.prepend_route(self.place.index, route).await,
+            Rival::Kept | Rival::Replaced => net.append_route(self.place.index, route).await,
         }
     }
 
@@ -485,8 +494,7 @@ impl Held {
             return;
         }
         for route in self.client.routes() {
-            // Another interface may have a route to the same network.
-            if let Err(why) = net.append_route(self.place.index, &route).await {
+            if let Err(why) = self.add_route(net, &route).await {
                 self.troubles
                     .say(format!("{name}: route {route} cannot be set: {why}"));
                 self.refuse(route);

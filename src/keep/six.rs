@@ -69,6 +69,10 @@ impl Client for Six {
         self.keep
     }
 
+    fn is_boot(&self) -> bool {
+        self.before.wish.boot
+    }
+
     fn granted(&self) -> Option<Granted> {
         self.lease.as_ref().map(Lease::granted)
     }

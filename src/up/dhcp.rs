@@ -156,6 +156,7 @@ impl Leases {
         };
         let dhcp = Dhcp4Wish {
             ignore_mtu: site.wish.mtu.is_some(),
+            boot: site.wish.boot,
             ..dhcp.clone()
         };
         self.begin(dhcp, site, means);

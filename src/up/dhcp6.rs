@@ -198,6 +198,10 @@ impl Leases {
         let Some(dhcp) = &site.wish.dhcp6 else {
             return;
         };
+        let dhcp = &Dhcp6Wish {
+            boot: site.wish.boot,
+            ..dhcp.clone()
+        };
         let (netdev, index) = (site.netdev, site.index);
         let router = means.net.router(index).await;
         // Before the client may end: a lost address must be removed from the interface.

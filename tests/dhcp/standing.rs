@@ -58,6 +58,39 @@ fn routes_that_went_with_the_link_are_set_again() {
 }
 
 #[test]
+fn the_default_route_of_the_boot_device_precedes_that_of_another_interface_again() {
+    for boot in [true, false] {
+        with_network("ibboot lease and two gateways", &["dnsmasq"], move || {
+            let _server = dnsmasq(&["--dhcp-range=10.9.0.10,10.9.0.10,1h", ROUTES]);
+            let mut progress = booted(false);
+            progress.wish.boot = boot;
+            ip("link add other type veth peer name third");
+            ip("addr add 10.8.0.5/24 dev other");
+            ip("link set other up");
+            ip("link set third up");
+            ip("route add default via 10.8.0.1 dev other proto static");
+            written(&progress);
+            let mut program = lease();
+            let (near, other) = (
+                "default via 10.9.0.1 dev near \n",
+                "default via 10.8.0.1 dev other \n",
+            );
+            let way = "10.7.0.0/16 via 10.9.0.7 dev near \n";
+            let all = match boot {
+                true => [near, other, way].concat(),
+                false => [other, near, way].concat(),
+            };
+            until("the routes", || routes() == all);
+            ip("link set near down");
+            until("the other route alone", || routes() == other);
+            ip("link set near up");
+            until("the routes again", || routes() == all);
+            program.running();
+        });
+    }
+}
+
+#[test]
 fn a_route_that_somebody_took_away_is_theirs_unless_it_leads_to_the_root() {
     for keep in [true, false] {
         with_network("ibboot lease and a lost route", &["dnsmasq"], move || {

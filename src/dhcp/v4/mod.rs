@@ -42,6 +42,9 @@ pub struct Dhcp4Wish {
     /// Ignore the server's MTU: the command line sets the MTU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_mtu: bool,
+    /// The interface is the boot device: its default route precedes those of other interfaces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub boot: bool,
 }
 
 impl Dhcp4Wish {

@@ -48,4 +48,7 @@ pub struct Dhcp6Wish {
     /// `either6`: only if a router requests it (M flag), or gives no address for this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_router_s: Option<u32>,
+    /// As in [`crate::dhcp::v4::Dhcp4Wish`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub boot: bool,
 }

@@ -118,6 +118,7 @@ fn dhcp6(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<Dhcp6Wish> {
         keep: arguments.network_root().is_some(),
         ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
         after_router_s: (!is_certain).then_some(patience),
+        boot: false,
     })
 }
 
@@ -144,6 +145,7 @@ fn dhcp(arguments: &Arguments<'_>, ip: &Ip<'_>) -> Option<Dhcp4Wish> {
         keep: arguments.network_root().is_some(),
         ignore_dns: net.peerdns.is_some_and(|peerdns| !peerdns.value),
         ignore_mtu: false,
+        boot: false,
     })
 }
 
