@@ -21,6 +21,9 @@ const RESOLVE_MS: u32 = 3000;
 /// (CMA_CM_RESPONSE_TIMEOUT).
 const PATIENCE: Duration = Duration::from_secs(9);
 
+/// Timeout for the end of an accepted connection, which a server confirms at once.
+const END: Duration = Duration::from_secs(1);
+
 /// Tests each server once, in parallel, for `check`.
 pub async fn once(report: &Report) -> Vec<ServerAnswer> {
     let due = report
@@ -64,16 +67,41 @@ async fn connect(server: Server) -> io::Result<Answer> {
                 }
                 sent => sent?,
             },
-            Next::Reached => {
-                let (node_guid, port) = cm.get_ref().way()?;
-                return Ok(Answer::Reached {
-                    node_guid: Guid(node_guid),
-                    port,
-                });
+            Next::Reached => return reached(&cm),
+            Next::Accepted => {
+                let answer = reached(&cm);
+                hang_up(&cm).await;
+                return answer;
             }
             Next::Failed(answer) => return Ok(answer),
-            Next::Wait => {}
+            Next::Wait | Next::Ended => {}
         }
+    }
+}
+
+fn reached(cm: &AsyncFd<Cm>) -> io::Result<Answer> {
+    let (node_guid, port) = cm.get_ref().way()?;
+    Ok(Answer::Reached {
+        node_guid: Guid(node_guid),
+        port,
+    })
+}
+
+/// Ends an accepted connection. If the file were only closed, the kernel would send a reject, which an
+/// NFS server ignores: it keeps such a connection, with its buffers, for 6 to 12 minutes
+/// (svc_rdma_cma_handler of net/sunrpc/xprtrdma/svc_rdma_transport.c, svc_age_temp_xprts of
+/// net/sunrpc/svc_xprt.c), and of too many connections it closes the oldest.
+async fn hang_up(cm: &AsyncFd<Cm>) {
+    let end = async {
+        cm.get_ref().hang_up()?;
+        // The kernel repeats a message that is lost, while the file is open.
+        while next(cm).await? != Next::Ended {}
+        io::Result::Ok(())
+    };
+    match timeout(END, end).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => log::debug!("{DEVICE}: {}", errno_text(&e)),
+        Err(_) => log::debug!("{DEVICE}: the server does not confirm the end of a connection"),
     }
 }
 

@@ -26,6 +26,8 @@ enum Command {
     ResolveIp = 3,
     ResolveRoute = 4,
     Connect = 6,
+    Accept = 8,
+    Disconnect = 10,
     GetEvent = 12,
     Query = 19,
 }
@@ -121,6 +123,14 @@ impl Cm {
         self.send(Command::Connect, &request)
     }
 
+    /// Completes the connection that the server has accepted (RTU), and ends it (DREQ).
+    pub fn hang_up(&self) -> io::Result<()> {
+        self.send(Command::Accept, &completion(self.id))?;
+        let mut request = self.id.to_ne_bytes().to_vec();
+        request.resize(8, 0);
+        self.send(Command::Disconnect, &request)
+    }
+
     /// Node GUID and port number of the local port towards the server, after its address is
     /// resolved.
     pub fn way(&self) -> io::Result<(u64, u32)> {
@@ -176,6 +186,14 @@ impl Cm {
         let response = unsafe { std::ptr::read_volatile(&raw const response) };
         Ok(response.get(..length).unwrap_or_default().to_vec())
     }
+}
+
+/// `struct rdma_ucm_accept` of whoever began the connection: without valid parameters.
+fn completion(id: u32) -> Vec<u8> {
+    let mut request = vec![0; 8 + 272]; // uid, conn_param
+    request.extend(id.to_ne_bytes());
+    request.resize(288, 0);
+    request
 }
 
 /// `struct rdma_ucm_cmd_hdr`, followed by the request.
@@ -258,6 +276,11 @@ mod tests {
         frame.truncate(8);
         assert_eq!(frame, [3, 0, 0, 0, 64, 0, 0, 0]);
         assert_eq!(framed(Command::Query, &[0; 16], 280)[4..8], [16, 0, 24, 1]);
+        let completion = completion(0x0403_0201);
+        let id = 0x0403_0201_u32.to_ne_bytes();
+        assert_eq!((completion.len(), &completion[280..284]), (288, &id[..]));
+        // `valid` is the last byte of the parameters.
+        assert!(completion.iter().take(280).all(|byte| *byte == 0));
     }
 
     #[test]

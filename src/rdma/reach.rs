@@ -84,6 +84,11 @@ pub enum Next {
     Connect,
     /// The server answers.
     Reached,
+    /// The server has accepted the connection: the server answers, and waits for the end of the
+    /// handshake.
+    Accepted,
+    /// The connection has ended.
+    Ended,
     /// The test failed.
     Failed(Answer),
     /// The event is not relevant: wait for the next event.
@@ -99,6 +104,7 @@ const CONNECT_ERROR: u32 = 6;
 const UNREACHABLE: u32 = 7;
 const REJECTED: u32 = 8;
 const ESTABLISHED: u32 = 9;
+const DISCONNECTED: u32 = 10;
 const DEVICE_REMOVAL: u32 = 11;
 
 /// IB_CM_REJ_INVALID_SERVICE_ID.
@@ -111,7 +117,9 @@ pub fn hear(event: Event) -> Next {
     match (event.kind, event.status) {
         (ADDR_RESOLVED, _) => Next::ResolveRoute,
         (ROUTE_RESOLVED, _) => Next::Connect,
-        (CONNECT_RESPONSE | ESTABLISHED, _) => Next::Reached,
+        (CONNECT_RESPONSE, _) => Next::Accepted,
+        (ESTABLISHED, _) => Next::Reached,
+        (DISCONNECTED, _) => Next::Ended,
         // A host without the service also answers, with a positive status.
         (UNREACHABLE, 0..) => Next::Reached,
         (REJECTED, NO_SUCH_SERVICE) => Next::Failed(Answer::NoService),
@@ -163,7 +171,11 @@ mod tests {
         assert_eq!(heard(REJECTED, 8), Next::Failed(Answer::NoService));
         assert_eq!(heard(REJECTED, 28), Next::Reached);
         assert_eq!(heard(REJECTED, 3), Next::Failed(Answer::Rejected(3)));
-        assert_eq!(heard(CONNECT_RESPONSE, 0), Next::Reached);
+        assert_eq!(heard(CONNECT_RESPONSE, 0), Next::Accepted);
+        assert_eq!(heard(ESTABLISHED, 0), Next::Reached);
+        // The end is the end, whether the server confirms it or not.
+        assert_eq!(heard(DISCONNECTED, 0), Next::Ended);
+        assert_eq!(heard(DISCONNECTED, -110), Next::Ended);
     }
 
     #[test]
