@@ -5,7 +5,9 @@
 
 mod pace;
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -72,5 +74,45 @@ fn a_check_that_does_not_end_is_unknown() {
         // The journal has the line of stdout.
         let is_told = last.contains("has not ended in time; firmware does not answer");
         assert_eq!(is_told, format != "journal", "{format}: {stderr}");
+    }
+}
+
+/// The check of monitoring/nhc in a shell with NHC's `die`, and a program in place of ibboot.
+fn node_health_check(ibboot: &str) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("ibboot");
+    std::fs::write(&program, format!("#!/bin/sh\n{ibboot}\n")).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let run = Command::new("bash")
+        .args([
+            "-c",
+            "die() { echo \"died $*\"; }; . monitoring/nhc/ibboot.nhc; check_ibboot",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
+        .output()
+        .unwrap();
+    (run.status.code(), String::from_utf8(run.stdout).unwrap())
+}
+
+#[test]
+fn the_note_of_a_node_is_the_line_of_a_failed_check() {
+    let call = r#"[ "$*" = "--limit 20 check --format nhc" ] || exit 64"#;
+    let line = "ibboot: CRITICAL: mlx5_0/1: no physical link: `Polling', expected \"LinkUp\"";
+    for (does, code, note) in [
+        ("echo 'ibboot: WARNING: slow'", 0, String::new()),
+        (
+            &format!("echo more >&2; cat <<'E'\n{line}\nE\nexit 1"),
+            1,
+            format!("died 1 {line}\n"),
+        ),
+        (
+            "exit 3",
+            1,
+            "died 1 ibboot ended with exit status 3\n".to_owned(),
+        ),
+    ] {
+        let found = node_health_check(&format!("{call}\n{does}"));
+        assert_eq!(found, (Some(code), note), "{does}");
     }
 }
