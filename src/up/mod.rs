@@ -478,6 +478,7 @@ impl<'p, 'l> Walk<'p, 'l> {
                 let (start, end) = (loaded.start_ns, Some(loaded.end_ns));
                 self.journal.mark_span(Phase::Driver, name, start, end);
                 ::log::info!("{name}: loaded");
+                self.parts.servers.loaded(Instant::now());
             }
             Err(error) => {
                 self.journal.fail(error.to_string());

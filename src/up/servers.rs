@@ -78,6 +78,16 @@ impl Servers {
         }
     }
 
+    /// A module was loaded: a test that had no device is made again at once.
+    pub fn loaded(&mut self, now: Instant) {
+        for case in self.cases.values_mut() {
+            if let Some(Answer::NotAsked(_) | Answer::NoDevice) = case.answer {
+                case.answer = None;
+                case.due = now;
+            }
+        }
+    }
+
     fn replies(&self) -> Vec<ServerAnswer> {
         let reply = |(server, case): (&Server, &Case)| {
             let answer = case.answer.clone()?;
@@ -179,6 +189,35 @@ mod tests {
         assert_eq!(servers.begin(&open, now + PAUSES.first), [server()]);
         servers.begin(&skipped, now);
         assert_eq!(servers.replies(), []);
+    }
+
+    #[test]
+    fn a_test_without_a_device_is_made_again_when_a_module_was_loaded() {
+        let mut servers = Servers::default();
+        let now = Instant::now();
+        let open = report(Finding::failed(
+            Id::ServerRdma,
+            "not asked yet",
+            "an answer",
+        ));
+        let no_file = Answer::NotAsked("rdma_cm: No such file".into());
+        let answers = [
+            (no_file, true),
+            (Answer::NoDevice, true),
+            (Answer::Silent, false),
+        ];
+        for (answer, is_forgotten) in answers {
+            servers.cases.clear();
+            assert_eq!(servers.begin(&open, now), [server()]);
+            let reply = ServerAnswer {
+                server: server(),
+                answer,
+            };
+            servers.record(reply, now, Duration::ZERO);
+            servers.loaded(now);
+            assert_eq!(servers.replies().is_empty(), is_forgotten);
+            assert_eq!(!servers.begin(&open, now).is_empty(), is_forgotten);
+        }
     }
 
     #[test]
