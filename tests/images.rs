@@ -173,6 +173,17 @@ dracutsysrootdir=$1/root initdir=$1/image
 . dracut-module/50ibboot/module-setup.sh
 inst_dir() { mkdir -p "$initdir$1"; }
 inst_simple() { mkdir -p "$initdir${1%/*}" && cp -P "$dracutsysrootdir$1" "$initdir$1"; }
+inst_multiple() {
+    local one
+    for one; do
+        if [[ $one != /* ]]; then
+            # A program, or -o for files that may be missing.
+            [[ $one == -o ]] || { mkdir -p "$initdir/bin" && : > "$initdir/bin/$one"; }
+        elif [[ -e $dracutsysrootdir$one ]]; then
+            inst_simple "$one"
+        fi
+    done
+}
 install_site_settings
 cd "$initdir"
 find . -type f -printf '%P\n' -o -type l -printf '%P -> %l\n' | LC_ALL=C sort
@@ -185,6 +196,13 @@ fn the_files_of_modprobe_d_that_count_for_rdma_modules_are_copied() {
     for (path, text) in [
         ("etc/modprobe.d/site.conf", "options mlx5-core probe_vf=0\n"),
         ("etc/modprobe.d/sound.conf", "options snd-hda-intel x=1\n"),
+        (
+            "etc/modprobe.d/storage.conf",
+            "options nvme-rdma register_always=N\n",
+        ),
+        // The install line of mlx4_core calls the script, in SLES below /usr/lib.
+        ("etc/rdma/mlx4.conf", "0000:81:00.0 ib eth\n"),
+        ("usr/lib/mlx4-setup.sh", "#!/bin/bash\n"),
         // A file of the site replaces that of a package, also without a word about RDMA.
         ("etc/modprobe.d/libmlx4.conf", ""),
         (
@@ -221,12 +239,17 @@ fn the_files_of_modprobe_d_that_count_for_rdma_modules_are_copied() {
     assert_eq!(String::from_utf8(run.stderr).unwrap(), "");
     assert_eq!(
         String::from_utf8(run.stdout).unwrap(),
-        "etc/modprobe.d/10-unsupported-modules.conf\n\
+        "bin/bash\n\
+         bin/cat\n\
+         etc/modprobe.d/10-unsupported-modules.conf\n\
          etc/modprobe.d/20-rdma.conf -> /dev/null\n\
          etc/modprobe.d/libmlx4.conf\n\
          etc/modprobe.d/long.conf\n\
          etc/modprobe.d/site.conf\n\
+         etc/modprobe.d/storage.conf\n\
+         etc/rdma/mlx4.conf\n\
          lib/modprobe.d/10-unsupported-modules.conf\n\
+         usr/lib/mlx4-setup.sh\n\
          usr/lib/modprobe.d/20-rdma.conf\n\
          usr/lib/modprobe.d/libmlx4.conf\n"
     );

@@ -60,7 +60,7 @@ installkernel() {
 # host-only images. "-" and "_" are the same in module names. Of files with one name modprobe reads the
 # one of the first folder, which may be empty: each of them is copied.
 install_site_settings() {
-    local file folder name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|hfi[12]|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
+    local file folder name names="(mlx[45]|ib|iw|rdma|hns_roce|ionic|mana)_[a-z0-9_]+|nvme_rdma|rpcrdma|hfi[12]|irdma|i40iw|bnxt_re|efa|erdma|ocrdma|qedr|vmw_pvrdma|siw"
     for name in ${ibboot_drivers-$ibboot_default_drivers} $add_drivers; do
         name=${name//-/_}
         [[ $name =~ ^[a-z0-9_]+$ ]] && names+="|$name"
@@ -80,7 +80,8 @@ install_site_settings() {
         done
     done
     [[ -e $dracutsysrootdir/etc/rdma/mlx4.conf ]] || return 0
-    inst_multiple -o /etc/rdma/mlx4.conf /usr/libexec/mlx4-setup.sh bash grep awk sed
+    # The script of rdma-core, in SLES below /usr/lib, and what the script calls.
+    inst_multiple -o /etc/rdma/mlx4.conf /usr/libexec/mlx4-setup.sh /usr/lib/mlx4-setup.sh bash cat
 }
 
 # dracut 110 and later run the hooks below /etc and /usr/lib after those of modules: only the last
