@@ -112,7 +112,7 @@ impl Draft<'_> {
     }
 
     /// The ports and HCAs that do not count: those that the argument excludes, and of every port
-    /// the HCAs whose driver is blacklisted.
+    /// the HCAs whose driver is blacklisted or barred.
     pub(super) fn except(&self, require: Require) -> Vec<Selector> {
         let mut except = self.request.except.clone();
         if require == Require::All {
@@ -124,10 +124,11 @@ impl Draft<'_> {
         except
     }
 
-    /// A blacklist has the module, and no argument names it.
+    /// A blacklist has the module, or `module_blacklist=`, and no argument names it.
     fn is_left(&self, module: &str) -> bool {
         let mut named = self.request.modules.iter();
-        !named.any(|named| named.value == module) && self.blacklisted(module).is_some()
+        let is_forbidden = self.blacklisted(module).is_some() || self.barred(module).is_some();
+        is_forbidden && !named.any(|named| named.value == module)
     }
 
     /// The HCAs on the bus that must have an RDMA device.

@@ -6,16 +6,19 @@ use std::collections::BTreeSet;
 
 use kernel_cmdline::{LinkKind, PciAddress, is_rdma_module};
 
-use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Refusal, Step};
+use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Step};
 use crate::facts::Netdev;
 use crate::rdma::types::NetnsMode;
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, IPOIB, NO_BOND};
-use crate::system::modules::{Found, Index};
+use crate::system::modules::{Found, normal};
 use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::selector::{Means, Selector};
+
+/// What overrules a blacklist.
+const LOADED_BY_NAME: &str = "; name it in rd.driver.post= to load it anyway";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -109,8 +112,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Why no RDMA device can come into being: there is none, the image lacks the drivers that are
-    /// requested, and no other driver of this machine's cards is in the image, which udev would load.
+    /// Why no RDMA device can come into being: there is none, the drivers that are requested cannot be
+    /// loaded, and no other driver of this machine's cards can, which udev would load.
     pub(super) fn no_driver(&self) -> Option<String> {
         let Inventory {
             modules,
@@ -123,7 +126,7 @@ impl Draft<'_> {
             let usual = usual_driver(&function.modalias);
             let drivers = [modules.for_modalias(&function.modalias), usual].concat();
             let mut makers = drivers.iter().filter_map(|driver| drivers::of_pci(driver));
-            makers.any(|family| modules.find(family.rdma) != Found::Missing)
+            makers.any(|family| self.can_load(family.rdma))
         };
         let makers = self.modules.iter();
         let makers = makers.filter(|module| drivers::may_make_devices(&module.name));
@@ -165,7 +168,7 @@ impl Draft<'_> {
                 .netdevs
                 .iter()
                 .any(Netdev::is_infiniband);
-        let missing = is_missing.then(|| format!("kernel module {IPOIB} is not in this image"));
+        let missing = is_missing.then(|| self.why_not(IPOIB));
         self.no_driver.clone().or(missing)
     }
 
@@ -189,18 +192,18 @@ impl Draft<'_> {
     }
 
     /// Loads the RDMA half of a named PCI driver, which alone makes no RDMA device. If no HCA is
-    /// required, a half that is missing in the image is not an error.
+    /// required, a half that cannot be loaded is not an error.
     fn half(&mut self, core: &Requested<String>, wants_hca: bool) {
         let Some(half) = drivers::half_of(&core.value) else {
             return;
         };
         let is_named = |name: &str| self.request.modules.iter().any(|m| m.value == name);
-        let useful = wants_hca || self.inventory.modules.find(half) != Found::Missing;
+        let useful = wants_hca || self.can_load(half);
         if is_named(half) || !useful {
             return;
         }
         match self.blacklisted(half) {
-            Some(by) => self.leave(half, &by),
+            Some(by) => self.leave(half, &by, LOADED_BY_NAME),
             None => {
                 self.load(half, Some(&core.origin));
             }
@@ -231,14 +234,22 @@ impl Draft<'_> {
             }
             self.note_several(&hcas);
         }
+        // Loading a module also loads the modules that it needs, even if a blacklist has them.
+        let blacklisted = |draft: &Self, hca: &Hca<'_>| {
+            let own = draft.blacklisted(hca.maker());
+            own.or_else(|| draft.blacklisted(&hca.driver))
+        };
+        let is_free =
+            |hca: &Hca<'_>| self.can_load(hca.maker()) && blacklisted(self, hca).is_none();
+        let has_free = hcas.iter().any(is_free);
         for hca in &hcas {
-            // Loading a module also loads the modules that it needs, even if a blacklist has them.
-            let by = self
-                .blacklisted(hca.maker())
-                .or_else(|| self.blacklisted(&hca.driver));
-            match by {
-                Some(by) => self.leave(hca.maker(), &by),
-                None => {
+            let is_spare = has_free && !is_identified(hca);
+            let barred = self.barred(hca.maker()).filter(|_| is_spare);
+            let barred = barred.map(|barred| barred.origin.to_string());
+            match (blacklisted(self, hca), barred) {
+                (Some(by), _) => self.leave(hca.maker(), &by, LOADED_BY_NAME),
+                (None, Some(by)) => self.leave(hca.maker(), &by, ""),
+                (None, None) => {
                     self.load(hca.maker(), requested.as_ref());
                 }
             }
@@ -276,10 +287,8 @@ impl Draft<'_> {
             .or_else(|| file().map(str::to_owned))
     }
 
-    fn leave(&mut self, name: &str, by: &str) {
-        let line = format!(
-            "{by}: {name} is not loaded for its HCA; name it in rd.driver.post= to load it anyway"
-        );
+    fn leave(&mut self, name: &str, by: &str, hint: &str) {
+        let line = format!("{by}: {name} is not loaded for its HCA{hint}");
         if !self.left.contains(&line) {
             self.left.push(line);
         }
@@ -297,44 +306,75 @@ impl Draft<'_> {
                 .any(|m| m == "ib_core")
     }
 
-    /// Plans a module once; false if the image does not have it.
+    /// Whether the image has the module, and the kernel will load it.
+    pub(super) fn can_load(&self, name: &str) -> bool {
+        self.inventory.modules.find(name) != Found::Missing && self.barred(name).is_none()
+    }
+
+    /// The module that `module_blacklist=` keeps the kernel from loading: this one, or one that it needs.
+    pub(super) fn barred(&self, name: &str) -> Option<&Requested<String>> {
+        let index = &self.inventory.modules;
+        let needed = index.closure(name);
+        let is_module = |name: &str| index.find(name) != Found::Builtin;
+        let mut barred = self.request.barred.iter();
+        barred.find(|one| needed.contains(&one.value) && is_module(&one.value))
+    }
+
+    /// Why a module that was refused is not there; its own refusal has the details.
+    pub(super) fn why_not(&self, name: &str) -> String {
+        match self.inventory.modules.find(name) {
+            Found::Missing => format!("kernel module {name} is not in this image"),
+            _ => format!("the kernel will not load {name}"),
+        }
+    }
+
+    /// Why the module cannot be loaded.
+    fn no_module(&self, name: &str) -> Option<String> {
+        let index = &self.inventory.modules;
+        if index.find(name) == Found::Missing {
+            return Some(format!(
+                "kernel module is not in this image ({}/modules.dep); add it (dracut --add-drivers {name})",
+                index.directory
+            ));
+        }
+        let Requested { value, origin } = self.barred(name)?;
+        Some(match normal(name) == *value {
+            true => format!("the kernel will not load this module ({origin})"),
+            false => {
+                format!("the kernel will not load {value}, which this module needs ({origin})")
+            }
+        })
+    }
+
+    /// Plans a module once; false if it cannot be loaded.
     pub(super) fn load(&mut self, name: &str, requested_by: Option<&Origin>) -> bool {
         if let Some(known) = self.modules.iter().find(|module| module.name == name) {
             return known.refused.is_none();
         }
-        let index = &self.inventory.modules;
-        let (builtin, assumed, file) = match index.find(name) {
-            Found::Builtin => (true, false, None),
-            Found::Assumed => (false, true, None),
-            Found::File(file) => (false, false, Some(file)),
-            Found::Missing => {
-                let refusal = missing(name, index, requested_by);
-                self.modules.push(ModuleWish {
-                    name: name.to_owned(),
-                    requested_by: requested_by.cloned(),
-                    netns: self.netns_of(name),
-                    builtin: false,
-                    refused: Some(refusal.reason.clone()),
-                });
-                self.refusals.push(refusal);
-                return false;
-            }
-        };
-        if self.request.async_probe {
+        let found = self.inventory.modules.find(name);
+        let refused = self.no_module(name);
+        if refused.is_none() && self.request.async_probe {
             self.probe_side_by_side(name, requested_by);
         }
         self.modules.push(ModuleWish {
             name: name.to_owned(),
             requested_by: requested_by.cloned(),
             netns: self.netns_of(name),
-            builtin,
-            refused: None,
+            builtin: found == Found::Builtin,
+            refused: refused.clone(),
         });
+        if let Some(reason) = refused {
+            self.refuse(name, &reason, requested_by);
+            return false;
+        }
         self.steps.push(Step {
             action: Action::LoadModule {
                 module: name.to_owned(),
-                file,
-                assumed,
+                assumed: found == Found::Assumed,
+                file: match found {
+                    Found::File(file) => Some(file),
+                    _ => None,
+                },
                 parameters: self.parameters(name),
             },
             requested_by: requested_by.cloned(),
@@ -377,16 +417,4 @@ fn usual_driver(modalias: &str) -> Vec<String> {
     let id = PciId::parse(modalias);
     let driver = id.and_then(PciId::driver);
     driver.into_iter().map(str::to_owned).collect()
-}
-
-/// The refusal of a module that is not in the image.
-fn missing(name: &str, index: &Index, requested_by: Option<&Origin>) -> Refusal {
-    Refusal {
-        object: name.to_owned(),
-        reason: format!(
-            "kernel module is not in this image ({}/modules.dep); add it (dracut --add-drivers {name})",
-            index.directory
-        ),
-        requested_by: requested_by.cloned(),
-    }
 }

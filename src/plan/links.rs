@@ -10,6 +10,7 @@ use crate::rdma::types::LinkLayer;
 use crate::request::SoftLink;
 use crate::request::interfaces::{InterfaceWish, RequestedBond};
 use crate::system::drivers;
+use crate::system::modules::Found;
 use crate::wish::expectation::{LinkWish, Require, Target};
 use crate::wish::origin::Requested;
 use crate::wish::selector::Selector;
@@ -69,9 +70,13 @@ impl Draft<'_> {
             return None;
         }
         // The refusal of the module has the details; the refusal of the link names the module.
-        Some(match kind {
-            LinkKind::Rxe => "kernel module rdma_rxe is not in this image".to_owned(),
-            LinkKind::Siw => "kernel module siw is not in this image (many distribution kernels are built without it)".to_owned(),
+        let module = drivers::of_link(*kind);
+        let why = self.why_not(module);
+        Some(match self.inventory.modules.find(module) {
+            Found::Missing if *kind == LinkKind::Siw => {
+                format!("{why} (many distribution kernels are built without it)")
+            }
+            _ => why,
         })
     }
 
@@ -155,7 +160,7 @@ impl Draft<'_> {
         if let Some(reason) = &refused {
             self.refuse(name, reason, Some(&bond.origin));
         } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
-            refused = Some("kernel module bonding is not in this image".to_owned());
+            refused = Some(self.why_not(drivers::BONDING));
         }
         // rd.ib.require= may list the bond.
         links.retain(|link| link.target != *name);

@@ -27,7 +27,7 @@ use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
-use crate::system::modules::{Found, Index};
+use crate::system::modules::Index;
 use crate::system::pci::PCI;
 use crate::system::root::Root;
 use crate::wish::expectation::{
@@ -378,7 +378,7 @@ impl Draft<'_> {
     fn root_server(&self) -> Option<Requested<Server>> {
         let root = self.request.root.as_ref()?;
         let is_rdma = root.value.transport == Transport::Rdma;
-        let can_ask = self.inventory.modules.find("rdma_ucm") != Found::Missing;
+        let can_ask = self.can_load("rdma_ucm");
         let address = root.value.server.filter(|_| is_rdma && can_ask)?;
         Some(Requested {
             value: Server {

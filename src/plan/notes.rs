@@ -13,12 +13,11 @@ use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
-use crate::system::modules::{Found, Index};
 use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, IpoibWish, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
 };
-use crate::wish::origin::{Origin, Requested};
+use crate::wish::origin::Origin;
 use crate::wish::selector::{Means, Selector};
 
 /// Files that a boot writes for itself.
@@ -48,7 +47,6 @@ pub fn notes(
     notes.extend(ambiguous(plan, &inventory.facts));
     notes.extend(same_address(plan));
     notes.extend(idle_rates(plan, &inventory.facts));
-    notes.extend(barred_modules(request, plan, modules));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
@@ -390,29 +388,6 @@ fn same_address(plan: &Plan) -> Vec<String> {
                 format!("{address} is requested of {other} and of {}", link.target)
             }));
         }
-    }
-    notes
-}
-
-/// Modules to load that the kernel refuses, or that need such a module.
-fn barred_modules(request: &Request, plan: &Plan, index: &Index) -> Vec<String> {
-    let mut notes = Vec::new();
-    for step in &plan.steps {
-        let Action::LoadModule { module, .. } = &step.action else {
-            continue;
-        };
-        let needed = index.closure(module);
-        let is_module = |name: &str| index.find(name) != Found::Builtin;
-        let mut barred = request.barred.iter();
-        let barred = barred.find(|one| needed.contains(&one.value) && is_module(&one.value));
-        notes.extend(
-            barred.map(|Requested { value, origin }| match value == module {
-                true => format!("{origin}: the kernel will not load {module}"),
-                false => {
-                    format!("{origin}: the kernel will not load {value}, which {module} needs")
-                }
-            }),
-        );
     }
     notes
 }
