@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -99,7 +100,10 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
         }
         // The decompressor ends at an archive that is not compressed, which the kernel reads too.
         let Some(end) = next_archive(file, at)? else {
-            return whole.map(|()| files);
+            return match whole {
+                Ok(()) => Ok(files),
+                Err(error) => without_padding(command, file, at, &before, keep)?.ok_or(error),
+            };
         };
         files = before;
         file.seek(SeekFrom::Start(at))?;
@@ -113,6 +117,51 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
         at = end;
         has_any = true;
     }
+}
+
+/// The files of a compressed archive at the end of the file, with zeros behind it: boot loaders and unified
+/// kernel images pad, and the kernel skips the zeros, which some decompressors take for a damaged archive.
+/// None without such zeros, or if the archive itself is damaged.
+fn without_padding(
+    command: &[&str],
+    mut file: &File,
+    at: u64,
+    before: &Files,
+    keep: &dyn Fn(&str) -> bool,
+) -> io::Result<Option<Files>> {
+    /// Zeros that may be the end of the archive itself: of a check sum, or lz4's mark of the end. lz4 does
+    /// not compress the last bytes, up to 12, which are zeros behind a cpio archive.
+    const OWN: usize = 12;
+    let padding = padding(file, at)?;
+    for end in padding.take(OWN + 1) {
+        let mut files = before.clone();
+        file.seek(SeekFrom::Start(at))?;
+        let input = file.take(end - at);
+        let whole = decompressed(command, input, |reader| inner(reader, &mut files, keep));
+        if matches!(whole, Ok(Ok(()))) {
+            return Ok(Some(files));
+        }
+    }
+    Ok(None)
+}
+
+/// The places of the zeros at the end of the file, behind `at`.
+fn padding(mut file: &File, at: u64) -> io::Result<Range<u64>> {
+    /// Bytes that are read at once.
+    const PART: u64 = 1 << 16;
+    let length = file.metadata()?.len();
+    let mut end = length;
+    while end > at {
+        let start = end.saturating_sub(PART).max(at);
+        let mut part = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        file.take(end - start).read_to_end(&mut part)?;
+        if let Some(last) = part.iter().rposition(|byte| *byte != 0) {
+            return Ok(start + last as u64 + 1..length);
+        }
+        end = start;
+    }
+    Ok(end..length)
 }
 
 /// The place of the first archive behind `at` that is not compressed. The kernel reads one only at a

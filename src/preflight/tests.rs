@@ -183,12 +183,21 @@ fn a_whole_image_lacks_nothing_however_it_is_packed() {
         &["zstd", "-cq"],
         &["lz4", "-cq"],
         &["lz4", "-clq"],
+        // Ends with zeros of its own.
+        &["lz4", "-cq", "--no-frame-crc"],
         &["bzip2", "-c"],
     ] {
-        let compressed = through(program, &bytes);
-        images.extend(compressed.map(|compressed| [padded.clone(), compressed].concat()));
+        for inside in [0, 700] {
+            let plain = [&bytes[..], &vec![0; inside]].concat();
+            let Some(compressed) = through(program, &plain) else {
+                continue;
+            };
+            for zeros in [0, 1, 4, 700] {
+                images.push([&padded[..], &compressed, &vec![0; zeros]].concat());
+            }
+        }
     }
-    assert!(images.len() >= 6);
+    assert!(images.len() >= 12);
     for image in images {
         let found = look(&image).unwrap();
         assert!(found.is_possible(), "{found:?}");
@@ -503,6 +512,9 @@ fn a_damaged_image_is_one_clear_line() {
         why(&[&bytes[..], b"garbage"].concat()),
         "an unknown format follows an archive"
     );
+    let zstd = through(&["zstd", "-cq"], &bytes).unwrap();
+    let padded = [&zstd[..zstd.len() / 2], &[0; 700]].concat();
+    assert!(why(&padded).contains("stdin"));
     // The damaged archive is not passed over for the sound one behind it.
     let mut before = gzip[..gzip.len() / 2].to_vec();
     before.resize(before.len().next_multiple_of(4), 0);
