@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::cpio::Files;
 use crate::plan::{Action, Plan};
 use crate::request::Request;
+use crate::system::blacklist::Blacklist;
 use crate::system::modules::{
     Index, MODPROBE, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of,
 };
@@ -65,12 +66,13 @@ pub struct Image {
     pub notes: Vec<String>,
 }
 
-/// Whose contents a first reading keeps: command lines and indexes of modules.
+/// Whose contents a first reading keeps: command lines, modprobe.d and indexes of modules.
 pub fn is_index(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_line = path.starts_with("etc/cmdline.d/") && name.ends_with(".conf");
     is_line
         || path == "etc/cmdline"
+        || (path.contains("/modprobe.d/") && name.ends_with(".conf"))
         || (path.contains("lib/modules/")
             && matches!(name, MODULES_DEP | MODULES_BUILTIN | MODULES_ALIAS))
 }
@@ -98,6 +100,20 @@ pub fn index(files: &Files, release: Option<&str>) -> Index {
     };
     let (dep, builtin) = (content(MODULES_DEP), content(MODULES_BUILTIN));
     Index::parse(directory.clone(), dep, builtin, content(MODULES_ALIAS))
+}
+
+/// What modprobe.d(5) in the image forbids.
+pub fn blacklist(files: &Files) -> Blacklist {
+    let list = |directory: &str| {
+        let inside = format!("{}/", directory.trim_start_matches('/'));
+        let names = files.paths().filter_map(|path| path.strip_prefix(&inside));
+        names.map(str::to_owned).collect()
+    };
+    let text = |path: &str| {
+        let content = files.content(path).unwrap_or_default();
+        String::from_utf8_lossy(content).into_owned()
+    };
+    Blacklist::of(list, text)
 }
 
 /// The command lines in the image, in the order in which dracut reads them.

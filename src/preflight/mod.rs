@@ -119,7 +119,10 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
     let index = image::index(&files, release.as_deref());
     let request = requested(root, &files, text)?;
     let readers = Readers::of(root, ONCE);
-    let inventory = Inventory::with(root, readers.as_ref(), index);
+    let inventory = Inventory {
+        blacklist: image::blacklist(&files),
+        ..Inventory::with(root, readers.as_ref(), index)
+    };
     let mut plan = plan::plan(&request, &inventory);
     let mut found = Image {
         file: path.display().to_string(),

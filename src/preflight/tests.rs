@@ -139,15 +139,25 @@ fn packed(files: &[(String, u32, Vec<u8>)]) -> Vec<u8> {
 
 /// A machine without RDMA, and an image beside it.
 fn look_with(bytes: &[u8], line: Option<&str>) -> Result<Preflight> {
+    look_on(&[], bytes, line)
+}
+
+/// A machine with these files, and an image beside it.
+fn look_on(machine: &[(&str, &str)], bytes: &[u8], line: Option<&str>) -> Result<Preflight> {
     let folder = tempfile::tempdir().unwrap();
     let path: PathBuf = folder.path().join("initramfs.img");
     fs::write(&path, bytes).unwrap();
-    let proc = folder.path().join("tree/proc/sys/kernel");
-    fs::create_dir_all(&proc).unwrap();
-    fs::write(proc.join("osrelease"), "6.1.0-50-amd64\n").unwrap();
-    fs::write(folder.path().join("tree/proc/cmdline"), "quiet\n").unwrap();
-    let root = Root::new(folder.path().join("tree"));
-    with_image(&root, &path, line)
+    let tree = folder.path().join("tree");
+    let usual = [
+        ("proc/sys/kernel/osrelease", "6.1.0-50-amd64\n"),
+        ("proc/cmdline", "quiet\n"),
+    ];
+    for (path, text) in usual.iter().chain(machine) {
+        let path = tree.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    with_image(&Root::new(tree), &path, line)
 }
 
 fn look(bytes: &[u8]) -> Result<Preflight> {
@@ -461,6 +471,41 @@ fn the_command_line_in_an_image_precedes_that_of_the_machine() {
     let source = "/etc/cmdline.d/50-ib.conf".to_owned();
     assert_eq!(timeout(None), (source.clone(), 10));
     assert_eq!(timeout(Some("rd.ib.timeout=11")), (source, 11));
+}
+
+#[test]
+fn modprobe_d_of_the_image_counts_and_not_that_of_the_machine() {
+    const CARD: (&str, &str) = (
+        "sys/bus/pci/devices/0000:81:00.0/modalias",
+        "pci:v00008086d000024F0sv00008086sd00002628bc02sc08i00\n",
+    );
+    const BLACKLIST: &str = "blacklist hfi1\n";
+    let file = |path: &str, text: &str| (path.to_owned(), FILE, text.as_bytes().to_vec());
+    let alias = file(
+        &format!("{MODULES}/modules.alias"),
+        "alias pci:v00008086d000024F0sv*sd*bc*sc*i* hfi1\n",
+    );
+    let left = |of_machine: &[(&str, &str)], of_image: &[(String, u32, Vec<u8>)]| {
+        let files = [&whole(), &[alias.clone()][..], of_image].concat();
+        let found = look_on(of_machine, &packed(&files), Some("ip=ib0:dhcp")).unwrap();
+        found.plan.left
+    };
+    let own = file("usr/lib/modprobe.d/site.conf", BLACKLIST);
+    let replaced = (
+        "etc/modprobe.d/site.conf".to_owned(),
+        SYMLINK,
+        b"/dev/null".to_vec(),
+    );
+    let machine = [CARD, ("etc/modprobe.d/site.conf", BLACKLIST)];
+    assert_eq!(left(&machine, &[]), [""; 0]);
+    assert_eq!(
+        left(&[CARD], std::slice::from_ref(&own)),
+        [
+            "/usr/lib/modprobe.d/site.conf: hfi1 is not loaded for its HCA; name it in rd.driver.post= to load it \
+             anyway"
+        ]
+    );
+    assert_eq!(left(&[CARD], &[own, replaced]), [""; 0]);
 }
 
 #[test]

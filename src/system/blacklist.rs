@@ -26,17 +26,25 @@ pub struct Blacklist {
 impl Blacklist {
     /// Reads the files. An unreadable file forbids nothing.
     pub fn read(root: &Root) -> Blacklist {
+        Blacklist::of(
+            |directory| root.list(directory).unwrap_or_default(),
+            |path| root.text(path).unwrap_or_default(),
+        )
+    }
+
+    /// `list` has the names of the files in a directory, `text` what is in a file.
+    pub fn of(list: impl Fn(&str) -> Vec<String>, text: impl Fn(&str) -> String) -> Blacklist {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for directory in DIRECTORIES {
-            let names = root.list(directory).unwrap_or_default();
-            for name in names.into_iter().filter(|name| name.ends_with(".conf")) {
+            let names = list(directory).into_iter();
+            for name in names.filter(|name| name.ends_with(".conf")) {
                 let path = format!("{directory}/{name}");
                 files.entry(name).or_insert(path);
             }
         }
         let mut modules = BTreeMap::new();
         for path in files.into_values() {
-            for line in root.text(&path).unwrap_or_default().lines() {
+            for line in text(&path).lines() {
                 let mut words = line.split_ascii_whitespace();
                 if let (Some("blacklist"), Some(module)) = (words.next(), words.next()) {
                     modules
