@@ -74,7 +74,16 @@ fn expected(action: &Expected<'_>) -> String {
                 " (the boot does not wait for it)"
             }
         ),
-        Expected::AskServer { server } => format!("query {server} over RDMA"),
+        Expected::AskServer {
+            server,
+            alternative,
+        } => {
+            let enough = match alternative {
+                true => " (the disk has several servers: one answer is enough)",
+                false => "",
+            };
+            format!("query {server} over RDMA{enough}")
+        }
         Expected::MakeBond { name, bond, ipoib } => make_bond(name, bond, ipoib),
         Expected::HandOver { to } => {
             let owner = match to {

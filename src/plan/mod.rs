@@ -36,7 +36,7 @@ use crate::wish::expectation::{
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::selector::Selector;
-use crate::wish::storage::{OfLease, Transport};
+use crate::wish::storage::{self, OfLease, Transport};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
@@ -358,8 +358,9 @@ impl Draft<'_> {
     /// The servers to query; also plans the module that queries them.
     fn servers(&mut self) -> Vec<ServerWish> {
         let named = self.request.servers.clone();
+        let alternative = named.is_empty() && !self.request.portals.is_empty();
         let servers = if named.is_empty() {
-            self.root_server().into_iter().collect()
+            self.root_servers()
         } else {
             named
         };
@@ -368,25 +369,34 @@ impl Draft<'_> {
         }
         let wish = |server: Requested<Server>| ServerWish {
             server: server.value,
+            alternative,
             requested_by: Some(server.origin),
         };
         servers.into_iter().map(wish).collect()
     }
 
-    /// The server of a root file system over RDMA. No argument requests this query, so an image
-    /// without the module for it omits the query.
-    fn root_server(&self) -> Option<Requested<Server>> {
-        let root = self.request.root.as_ref()?;
-        let is_rdma = root.value.transport == Transport::Rdma;
-        let can_ask = self.can_load("rdma_ucm");
-        let address = root.value.server.filter(|_| is_rdma && can_ask)?;
-        Some(Requested {
-            value: Server {
-                address,
-                port: None,
-            },
-            origin: root.origin.clone(),
-        })
+    /// The servers of a root file system over RDMA; none if one of them is not known here, or has another
+    /// path. No argument requests this query, so an image without the module for it omits the query.
+    fn root_servers(&self) -> Vec<Requested<Server>> {
+        let paths = match self.request.portals.as_slice() {
+            [] => self.request.root.as_slice(),
+            paths => paths,
+        };
+        let server = |root: &Requested<storage::Root>| {
+            let is_rdma = root.value.transport == Transport::Rdma;
+            let address = root.value.server.filter(|_| is_rdma)?;
+            Some(Requested {
+                value: Server {
+                    address,
+                    port: None,
+                },
+                origin: root.origin.clone(),
+            })
+        };
+        let servers: Option<Vec<_>> = paths.iter().map(server).collect();
+        servers
+            .filter(|_| self.can_load("rdma_ucm"))
+            .unwrap_or_default()
     }
 
     fn make(&mut self) -> Expectation {

@@ -18,10 +18,7 @@ pub fn carried(request: &Request) -> Option<RootWish> {
     });
     (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
         root: wish.value,
-        portals: match wish.value.protocol {
-            Protocol::Iscsi => request.portals.clone(),
-            _ => Vec::new(),
-        },
+        portals: request.portals.iter().map(|one| one.value.server).collect(),
         requested_by: Some(wish.origin.clone()),
     })
 }

@@ -73,6 +73,9 @@ pub enum Expected<'a> {
     AskServer {
         /// Its address, with the port if a service is requested.
         server: String,
+        /// An answer of one of several servers is enough.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        alternative: bool,
     },
     /// Write the handover and let the boot continue.
     HandOver {
@@ -99,7 +102,12 @@ impl Plan {
         let servers = self.expectation.servers.iter();
         lines.extend(servers.map(|wish| {
             let server = wish.server.to_string();
-            line(Expected::AskServer { server }, wish.requested_by.as_ref())
+            let alternative = wish.alternative;
+            let step = Expected::AskServer {
+                server,
+                alternative,
+            };
+            line(step, wish.requested_by.as_ref())
         }));
         let handover = self.handover.as_ref();
         let to = handover.map(|to| to.value);

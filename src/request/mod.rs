@@ -153,8 +153,8 @@ pub struct Request {
     pub handover: Option<Requested<Handover>>,
     /// The root file system on a server, if an argument names one.
     pub root: Option<Requested<storage::Root>>,
-    /// The servers of the root file system, if several are named; none for an unknown address.
-    pub portals: Vec<Option<std::net::IpAddr>>,
+    /// The paths to the disk of the root file system, if several servers are named.
+    pub portals: Vec<Requested<storage::Root>>,
     /// Set if a DHCP server names the root file system.
     pub root_of_lease: Option<storage::OfLease>,
     /// Log level: debug with `rd.debug`, otherwise info.

@@ -2,9 +2,7 @@
 //! PURE: the server of the root file system, as `root=`, `netroot=`, `nfsroot=` and
 //! `rd.nvmf.discover=` name it.
 
-use std::net::IpAddr;
-
-use kernel_cmdline::{Arguments, DEV_NFS};
+use kernel_cmdline::{Arguments, DEV_NFS, NvmfDiscover, Spanned};
 
 use crate::wish::origin::{Requested, origin, requested};
 use crate::wish::storage::{self, OfLease, Protocol, Root, Transport};
@@ -25,30 +23,45 @@ pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
                 storage::parse(argument.value, is_iser)?,
             ))
         })
-        .or_else(|| {
-            let discover = root.nvmf_discover.first()?;
-            let found = Root {
-                protocol: Protocol::Nvme,
-                transport: match discover.value.transport {
-                    "rdma" => Transport::Rdma,
-                    "tcp" => Transport::Tcp,
-                    _ => return None,
-                },
-                server: storage::address(discover.value.traddr),
-            };
-            Some(requested(discover, found))
-        })
+        .or_else(|| root.nvmf_discover.iter().find_map(discovered))
 }
 
-/// The servers of a disk with several paths: one for each `netroot=iscsi:`, none if its address is
-/// not known. Empty unless there are several.
-pub fn portals(arguments: &Arguments<'_>) -> Vec<Option<IpAddr>> {
-    let named = arguments.root.netroot.iter();
-    let disks = named.filter_map(|argument| storage::parse(argument.value, false));
-    let mut servers = Vec::new();
-    for disk in disks.filter(|root| root.protocol == Protocol::Iscsi) {
-        if !servers.contains(&disk.server) {
-            servers.push(disk.server);
+/// The disk behind a discovery controller of `rd.nvmf.discover=`.
+fn discovered(discover: &Spanned<'_, NvmfDiscover<'_>>) -> Option<Requested<Root>> {
+    let found = Root {
+        protocol: Protocol::Nvme,
+        transport: match discover.value.transport {
+            "rdma" => Transport::Rdma,
+            "tcp" => Transport::Tcp,
+            _ => return None,
+        },
+        server: storage::address(discover.value.traddr),
+    };
+    Some(requested(discover, found))
+}
+
+/// The servers of a disk with several paths: one for each `netroot=iscsi:` or `rd.nvmf.discover=`.
+/// Empty unless there are several.
+pub fn portals(arguments: &Arguments<'_>) -> Vec<Requested<Root>> {
+    let protocol = named(arguments).map(|root| root.value.protocol);
+    let (netroot, is_iser) = (arguments.root.netroot.iter(), is_iser(arguments));
+    let disks: Vec<Requested<Root>> = match protocol {
+        Some(Protocol::Iscsi) => netroot
+            .filter_map(|one| Some(requested(one, storage::parse(one.value, is_iser)?)))
+            .collect(),
+        Some(Protocol::Nvme) => {
+            let all = arguments.root.nvmf_discover.iter();
+            all.filter_map(discovered).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut servers: Vec<Requested<Root>> = Vec::new();
+    for disk in disks {
+        let is_known = servers
+            .iter()
+            .any(|one| one.value.server == disk.value.server);
+        if Some(disk.value.protocol) == protocol && !is_known {
+            servers.push(disk);
         }
     }
     if servers.len() > 1 {
@@ -81,7 +94,7 @@ mod tests {
     use crate::wish::storage::Root;
     use crate::wish::storage::Transport;
     use kernel_cmdline::Source;
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     fn found(cmdline: &str) -> Option<String> {
         let sources = [Source::new("test", cmdline.as_bytes())];
@@ -192,8 +205,10 @@ mod tests {
         let found = |cmdline: &str| {
             let sources = [Source::new("test", cmdline.as_bytes())];
             let portals = portals(&kernel_cmdline::parse(&sources));
-            let word = |server: &Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
-            portals.iter().map(word).collect::<Vec<_>>().join(" ")
+            let server = |portal: &Requested<Root>| portal.value.server;
+            let word = |server: Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
+            let words = portals.iter().map(server).map(word);
+            words.collect::<Vec<_>>().join(" ")
         };
         let one = "netroot=iscsi:10.0.0.2::::iqn.a";
         for (cmdline, expected) in [
@@ -204,6 +219,17 @@ mod tests {
                 "10.0.0.2 10.1.0.2",
             ),
             (format!("{one} netroot=iscsi:server::::iqn.a"), "10.0.0.2 -"),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2 rd.nvmf.discover=fc,auto \
+                 rd.nvmf.discover=rdma,10.1.0.2,,4420"
+                    .to_owned(),
+                "10.0.0.2 10.1.0.2",
+            ),
+            (
+                "rd.nvmf.discover=rdma,10.0.0.2,,8009 rd.nvmf.discover=rdma,10.0.0.2,,4420"
+                    .to_owned(),
+                "",
+            ),
         ] {
             assert_eq!(found(&cmdline), expected, "{cmdline}");
         }

@@ -167,11 +167,9 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     }
     let is_counted = unread::counted(expectation, &links, facts).is_empty();
     let connected = is_counted && is_met(require, &links, LinkReport::is_good);
-    let servers: Vec<ServerReport> = expectation
-        .servers
-        .iter()
-        .flat_map(|wish| server(wish, connected, facts))
-        .collect();
+    let servers = expectation.servers.iter();
+    let servers = servers.flat_map(|wish| server(wish, connected, facts));
+    let servers = spared(expectation, servers.collect());
     let is_answer = |s: &ServerReport| matches!(s.finding.status, Status::Ok | Status::Warning);
     let answered = servers.iter().all(is_answer);
     let root = expectation
@@ -201,6 +199,21 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     };
     report.status = whole(expectation, &report, facts);
     report
+}
+
+/// An answer of one server of a disk is enough: then the others only warn.
+fn spared(expectation: &Expectation, mut servers: Vec<ServerReport>) -> Vec<ServerReport> {
+    let is_there = |server: &ServerReport| server.finding.status == Status::Ok;
+    if has_alternatives(expectation) && servers.iter().any(is_there) {
+        for server in &mut servers {
+            server.finding = server.finding.clone().as_warning();
+        }
+    }
+    servers
+}
+
+fn has_alternatives(expectation: &Expectation) -> bool {
+    expectation.servers.iter().any(|wish| wish.alternative)
 }
 
 /// Marks the links whose port is none of those that `rd.ib.require=N` counts.
@@ -319,7 +332,14 @@ fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Status {
         || report.root.as_ref().is_some_and(RootReport::is_wrong);
     let modules = modules.iter().map(|module| module.finding.status);
     let mut statuses = modules.chain(links.iter().map(|link| link.status));
-    let is_all_ok = statuses.clone().all(|status| status == Status::Ok);
+    let paths = report
+        .servers
+        .iter()
+        .filter(|_| has_alternatives(expectation));
+    let is_all_ok = statuses
+        .clone()
+        .chain(paths.map(|server| server.finding.status))
+        .all(|status| status == Status::Ok);
     // What an invalid argument was meant to require is unknown.
     let is_any_unknown =
         !report.complaints.is_empty() || statuses.any(|status| status == Status::Unknown);

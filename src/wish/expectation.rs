@@ -225,6 +225,9 @@ pub struct ModuleWish {
 pub struct ServerWish {
     #[serde(flatten)]
     pub server: Server,
+    /// The disk of the root file system has several servers: an answer of one of them is enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alternative: bool,
     /// The argument that requested it.
     pub requested_by: Option<Origin>,
 }
@@ -235,7 +238,7 @@ pub struct RootWish {
     /// The root file system.
     #[serde(flatten)]
     pub root: storage::Root,
-    /// iSCSI: the addresses of all its servers, if several are named; none for an unknown address.
+    /// A disk: the addresses of all its servers, if several are named; none for an unknown address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub portals: Vec<Option<IpAddr>>,
     /// The argument that requested it.

@@ -171,7 +171,7 @@ pub(super) const GROUP: Group = Group {
         Parameter {
             name: "rd.ib.probe",
             grammar: "rd.ib.probe=ADDR[:PORT]",
-            default: "the server of a root file system over RDMA, if its address is given",
+            default: "the server of a root file system over RDMA, if its address is given; of the servers of one disk any one",
             help: "An address that must answer over RDMA and, with PORT, a service that must listen there. A host that \
                    answers only over TCP fails the probe. Write an IPv6 address in brackets if a port follows. May be \
                    given several times. ibboot probes the addresses as soon as the links are verified, and the boot \

@@ -432,7 +432,7 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::ServerRdma => Guide {
             detail: "The servers are those of rd.ib.probe=, by default the server of a root file system over \
-                     RDMA. If a port is given, the server must listen on this port. ibboot sends the request after \
+                     RDMA; of the servers of one disk one must answer, and the others warn. If a port is given, the server must listen on this port. ibboot sends the request after \
                      the links that the boot needs are verified. rping tests the path without that port: start \
                      rping -s on the server first.",
             causes: &[
