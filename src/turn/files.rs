@@ -33,7 +33,9 @@ const TURN: &str = "turn-";
 const KMSG: &str = "/dev/kmsg";
 /// proc(5).
 const UPTIME: &str = "/proc/uptime";
+/// What `nvme connect-all` reads.
 const NVME_SERVERS: &str = "/etc/nvme/discovery.conf";
+const NVME_CONFIG: &str = "/etc/nvme/config.json";
 /// drivers/nvme/host/fabrics.c.
 const NVME_CONTROLLERS: &str = "/sys/class/nvme-fabrics/ctl";
 
@@ -106,7 +108,8 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
         // Without NEWROOT that would be the /proc of the initramfs.
         is_mounted: !environment.newroot.is_empty()
             && root.path(&format!("{}/proc", environment.newroot)).is_dir(),
-        has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default()),
+        has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default())
+            || has_address(&root.text(NVME_CONFIG).unwrap_or_default()),
         is_nvme_connected: controllers.iter().any(|name| name.starts_with("nvme")),
     })
 }
@@ -175,6 +178,11 @@ fn root_path(root: &Root, environment: &Environment) -> RootPath {
 fn names_server(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     lines.any(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Whether a config.json of nvme-cli has the address of a controller.
+fn has_address(text: &str) -> bool {
+    text.contains("\"traddr\"")
 }
 
 /// Restores the name servers of our interfaces, if dracut has set up another interface since: a
@@ -341,6 +349,21 @@ mod tests {
             ("# no newline:\n --transport=tcp", true),
         ] {
             assert_eq!(names_server(text), is_one, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_of_either_file_of_nvme_cli_counts() {
+        const SERVER: &str = r#"[{"subsystems":[{"ports":[{"transport":"rdma","traddr":"10.0.0.2"}]}]}]"#;
+        for (name, text, is_one) in [
+            ("discovery.conf", "--transport=rdma --traddr=10.0.0.2\n", true),
+            ("config.json", SERVER, true),
+            ("config.json", "[]\n", false),
+        ] {
+            let path = format!("etc/nvme/{name}");
+            let tree = machine(&[("proc/uptime", "1.00 1.00\n"), (&path, text)]);
+            let state = read(&Root::new(tree.path()), &Environment::default()).unwrap();
+            assert_eq!(state.has_nvme_server, is_one, "{name}: {text}");
         }
     }
 

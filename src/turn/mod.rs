@@ -30,7 +30,7 @@ pub struct State {
     pub root: RootPath,
     /// Whether the root file system is mounted.
     pub is_mounted: bool,
-    /// Whether /etc/nvme/discovery.conf names a server.
+    /// Whether a file of nvme-cli names a server.
     pub has_nvme_server: bool,
     /// Whether the kernel has an NVMe controller over a fabric.
     pub is_nvme_connected: bool,
