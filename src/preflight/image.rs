@@ -13,6 +13,7 @@ use crate::system::blacklist::Blacklist;
 use crate::system::modules::{
     Index, MODPROBE, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of,
 };
+use crate::wish::origin::Origin;
 use crate::wish::storage::Protocol;
 
 /// Directories of firmware (drivers/base/firmware_loader/main.c, fw_path), with `@` for the release.
@@ -223,18 +224,27 @@ fn mounting(protocol: Protocol) -> (&'static str, &'static str) {
     }
 }
 
+/// Warewulf's module for dracut, which fetches the root file system into memory, and a hook of this module.
+const WAREWULF: (&str, &str) = ("wwinit", "-parse-wwinit.sh");
+
 /// What the image lacks to mount the root file system.
 pub fn missing_root(files: &Files, request: &Request) -> Option<String> {
     let has = |protocol: &Protocol| files.has(mounting(*protocol).1);
+    let without = |module: &str, origin: &Origin| {
+        format!(
+            "dracut's module {module}, which mounts {origin}, is not in the image: add it (dracut --add {module})"
+        )
+    };
     if let Some(root) = &request.root {
         let protocol = root.value.protocol;
         let module = mounting(protocol).0;
-        return (!has(&protocol)).then(|| {
-            format!(
-                "dracut's module {module}, which mounts {}, is not in the image: add it (dracut --add {module})",
-                root.origin
-            )
-        });
+        return (!has(&protocol)).then(|| without(module, &root.origin));
+    }
+    let mut written = request.written.iter().map(|one| &one.origin);
+    if let Some(root) = written.find(|origin| origin.argument.starts_with("root=wwinit")) {
+        let (module, hook) = WAREWULF;
+        let is_there = files.paths().any(|path| path.ends_with(hook));
+        return (!is_there).then(|| without(module, root));
     }
     let of_lease = request.root_of_lease.as_ref()?;
     // What dracut's netroot starts for the path of a DHCP server.

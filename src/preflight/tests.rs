@@ -273,6 +273,11 @@ fn the_image_needs_dracuts_module_for_the_root_file_system() {
             "usr/sbin/nvmf-autoconnect.sh",
             "nvmf",
         ),
+        (
+            "root=wwinit:initramfs",
+            "var/lib/dracut/hooks/cmdline/30-parse-wwinit.sh",
+            "wwinit",
+        ),
     ] {
         let request = Request::from_text(&format!("{root} ip=ib0:dhcp"));
         let others = [

@@ -354,9 +354,14 @@ mod tests {
 
     #[test]
     fn a_server_of_either_file_of_nvme_cli_counts() {
-        const SERVER: &str = r#"[{"subsystems":[{"ports":[{"transport":"rdma","traddr":"10.0.0.2"}]}]}]"#;
+        const SERVER: &str =
+            r#"[{"subsystems":[{"ports":[{"transport":"rdma","traddr":"10.0.0.2"}]}]}]"#;
         for (name, text, is_one) in [
-            ("discovery.conf", "--transport=rdma --traddr=10.0.0.2\n", true),
+            (
+                "discovery.conf",
+                "--transport=rdma --traddr=10.0.0.2\n",
+                true,
+            ),
             ("config.json", SERVER, true),
             ("config.json", "[]\n", false),
         ] {
