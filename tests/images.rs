@@ -172,7 +172,6 @@ set -o pipefail # as dracut does
 dracutsysrootdir=$1/root initdir=$1/image
 . dracut-module/50ibboot/module-setup.sh
 inst_dir() { mkdir -p "$initdir$1"; }
-inst_simple() { mkdir -p "$initdir${1%/*}" && cp -P "$dracutsysrootdir$1" "$initdir$1"; }
 inst_multiple() {
     local one
     for one; do
@@ -180,7 +179,7 @@ inst_multiple() {
             # A program, or -o for files that may be missing.
             [[ $one == -o ]] || { mkdir -p "$initdir/bin" && : > "$initdir/bin/$one"; }
         elif [[ -e $dracutsysrootdir$one ]]; then
-            inst_simple "$one"
+            mkdir -p "$initdir${one%/*}" && cp -P "$dracutsysrootdir$one" "$initdir$one"
         fi
     done
 }

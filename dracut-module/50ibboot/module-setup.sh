@@ -75,7 +75,8 @@ install_site_settings() {
                 inst_dir "$folder/modprobe.d"
                 ln -sf /dev/null "$initdir$name"
             elif [[ -f $dracutsysrootdir$name ]]; then
-                inst_simple "$name"
+                # inst_simple passes over a file that only the tree of --sysroot has.
+                inst_multiple "$name"
             fi
         done
     done
