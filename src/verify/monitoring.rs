@@ -114,7 +114,8 @@ pub fn journal(report: &Report) -> String {
         lines.extend(link.trouble().map(|finding| (status, text(finding))));
     }
     for server in &report.servers {
-        let finding = Some(&server.finding).filter(|finding| finding.status.is_wrong());
+        let warns = report.status != Status::Ok && server.finding.status == Status::Warning;
+        let finding = Some(&server.finding).filter(|finding| warns || finding.status.is_wrong());
         let text = |f: &Finding| format!("{}: {}", server.server, f.named());
         lines.extend(finding.map(|finding| (finding.status, text(finding))));
     }

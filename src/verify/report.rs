@@ -257,7 +257,7 @@ impl RootReport {
 
     /// True unless a check failed or is unknown; before switch_root the checks are skipped.
     pub fn is_good(&self) -> bool {
-        self.diagnosis().is_none()
+        !self.findings.iter().any(|f| f.status.is_wrong())
     }
 
     /// The worst of its checks.
@@ -266,22 +266,24 @@ impl RootReport {
         statuses.max().unwrap_or(Status::Unknown)
     }
 
-    /// `root: ` and what is wrong; none if nothing is wrong.
+    /// `root: ` and what is wrong or warns; none if all is well.
     pub fn diagnosis(&self) -> Option<String> {
         Some(format!("root: {}", self.trouble()?.sentence()))
     }
 
-    /// The first check that failed or is unknown.
+    /// The first check that failed or is unknown, otherwise the first one that warns.
     pub fn trouble(&self) -> Option<&Finding> {
-        self.findings.iter().find(|f| f.status.is_wrong())
+        let mut findings = self.findings.iter();
+        let warning = || self.findings.iter().find(|f| f.status == Status::Warning);
+        findings.find(|f| f.status.is_wrong()).or_else(warning)
     }
 }
 
 impl ServerReport {
-    /// `ADDRESS: ` and what is wrong; none if nothing is wrong.
+    /// `ADDRESS: ` and what is wrong or warns; none if all is well.
     pub fn diagnosis(&self) -> Option<String> {
-        let wrong = self.finding.status.is_wrong();
-        wrong.then(|| format!("{}: {}", self.server, self.finding.sentence()))
+        let is_troubled = self.finding.status > Status::Skipped;
+        is_troubled.then(|| format!("{}: {}", self.server, self.finding.sentence()))
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of the root file system: its mount, its transport and the path to its server.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use super::checks::Id;
@@ -167,7 +168,8 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
     }
 }
 
-/// The path to each server of the file system; the first one that is wrong counts.
+/// The path to each server of the file system; the worst one counts. A disk works over one of its paths:
+/// a path that is down only warns, if another one is good.
 pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
@@ -180,16 +182,26 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
         let mounted = mount.and_then(|mount| mount.server);
         servers.extend(wish.root.server.or(mounted));
     }
-    let found: Vec<Finding> = servers
-        .into_iter()
-        .map(|server| match wish.root.transport {
-            Transport::Rdma => connection(server, wish.root.protocol, links, facts),
-            Transport::Tcp => route(server, links, facts),
-        })
-        .collect();
-    let wrong = found.iter().find(|finding| finding.status != Status::Ok);
-    match wrong.or(found.first()) {
-        Some(finding) => finding.clone(),
+    let judged = |server: &IpAddr| match wish.root.transport {
+        Transport::Rdma => connection(*server, wish.root.protocol, links, facts),
+        Transport::Tcp => route(*server, links, facts),
+    };
+    let is_down = |server: &IpAddr| match wish.root.transport {
+        Transport::Rdma => !facts
+            .connections
+            .iter()
+            .any(|c| c.destination.ip() == *server),
+        Transport::Tcp => facts.netdevs.iter().all(|n| n.way_to(*server).is_none()),
+    };
+    let found: Vec<Finding> = servers.iter().map(judged).collect();
+    let has_good = found.iter().any(|finding| finding.status == Status::Ok);
+    let found = servers.iter().zip(found);
+    let found = found.map(|(server, finding)| match has_good && is_down(server) {
+        true => finding.as_warning(),
+        false => finding,
+    });
+    match found.min_by_key(|finding| Reverse(finding.status)) {
+        Some(finding) => finding,
         // The command line names the server by host name, and nothing depends on the server any
         // more.
         None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),

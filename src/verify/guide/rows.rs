@@ -476,7 +476,8 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::RootPath => Guide {
             detail: "Over RDMA each connection to the server uses a verified link; over TCP the route to the \
-                     server leads through the interface of a verified link.",
+                     server leads through the interface of a verified link. Of several paths to a disk one that is \
+                     down only warns.",
             causes: &[
                 "A route through another interface is preferred.",
                 "NFS over RDMA closed an idle connection: nobody has used the root file system for 5 minutes.",
