@@ -79,6 +79,8 @@ const MTU_MAX: u32 = 65535;
 const HOSTNAME: usize = 253;
 
 const ADDRESS: &str = "write an IPv4 or an IPv6 address, IPv6 in brackets";
+const FULL_FORM: &str =
+    "write CLIENT:PEER:GATEWAY:MASK:HOSTNAME:INTERFACE:METHOD, also the colons of empty fields";
 
 /// One `ip=` argument.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,6 +123,7 @@ impl<'a> Ip<'a> {
             return found;
         }
         Self::parse_full_form(&fields)
+            .map_err(|problem| misplaced_method(&fields).unwrap_or(problem))
     }
 
     /// `METHOD`, or an IPv4 address alone.
@@ -236,10 +239,18 @@ impl<'a> Ip<'a> {
                 },
             };
         let (method, tail) = rest.split_first().unwrap_or((&"", &[]));
-        let methods = if method.is_empty() {
-            Methods::new()
-        } else {
-            methods(method)?
+        let methods = match (interface, methods(method)) {
+            // The field of the host name is missing.
+            (Some(Interface::Name(name)), _)
+                if method.is_empty() && Method::parse(name).is_some() =>
+            {
+                return Err(Problem::Missing {
+                    what: "the interface",
+                    hint: FULL_FORM,
+                });
+            }
+            _ if method.is_empty() => Methods::new(),
+            (_, methods) => methods?,
         };
         let ip = Self {
             client,
@@ -383,6 +394,26 @@ impl<'a> Ip<'a> {
     pub fn wants_dhcp4(&self) -> bool {
         self.methods.iter().any(|method| method.is_dhcp4())
     }
+}
+
+/// The problem of fields that begin with an address, if the method behind the interface is in another
+/// place than in the full form: a colon is missing, or there is one too many.
+fn misplaced_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
+    let from = |at: usize| fields.get(at..).unwrap_or_default();
+    let in_place =
+        starts_with_method(from(6)) || leading_address(from(5), starts_with_method).is_some();
+    Prefixed::parse(fields.first()?).filter(|_| !in_place)?;
+    let text = fields.windows(2).find_map(|pair| match pair {
+        [interface, method] if starts_with_method(&[method]) => {
+            Interface::parse(interface).map(|_| *method)
+        }
+        _ => None,
+    })?;
+    Some(Problem::Malformed {
+        what: "in its place, the seventh field",
+        text,
+        hint: FULL_FORM,
+    })
 }
 
 /// The problem of fields that begin with an interface, like those of `INTERFACE:METHOD`, and
