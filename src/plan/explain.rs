@@ -217,6 +217,13 @@ fn make_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> String {
     format!("create bond {name} of {slaves}: {}", parts.join(", "))
 }
 
+fn notes(plan: &Plan) -> String {
+    let notes = plan.notes.iter();
+    notes
+        .map(|note| format!("note: {}\n", printable(note)))
+        .collect()
+}
+
 /// The plan as text: one numbered line for each step, with the argument that requested it.
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
@@ -231,6 +238,7 @@ pub fn text(plan: &Plan) -> String {
     }
     let Some(asked) = &plan.requested_by else {
         out.push_str("this command line requests nothing from ibboot: rd.ib=0, or no argument names an InfiniBand interface or an RDMA link; see ibboot explain rd.ib\n");
+        out.push_str(&notes(plan));
         return out;
     };
     out.push_str(&format!("requested by: {}\n", printable(&asked.argument)));
@@ -270,9 +278,7 @@ pub fn text(plan: &Plan) -> String {
     for token in plan.tokens.iter().filter(|token| token.is_news) {
         out.push_str(&format!("unused: {}\n", printable(&token.to_string())));
     }
-    for note in &plan.notes {
-        out.push_str(&format!("note: {}\n", printable(note)));
-    }
+    out.push_str(&notes(plan));
     out.push_str(&format!(
         "required: {}; deadline {} s, then {}\n",
         plan.expectation.requirement(),

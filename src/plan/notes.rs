@@ -51,6 +51,7 @@ pub fn notes(
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
     notes.extend(unreadable_to_legacy(request));
+    notes.extend(request.strangers.iter().cloned());
     notes
 }
 

@@ -101,6 +101,7 @@ pub fn plan(root: &Root, text: Option<&str>) -> Result<Preflight> {
     };
     let inventory = Inventory::of_machine(root)?;
     let mut plan = plan::plan(&request, &inventory);
+    plan.notes.clone_from(&request.strangers);
     if plan.requested_by.is_some() {
         plan.notes = notes::notes(&request, &plan, &inventory, is_image);
         if !is_image && text.is_none() {
@@ -131,6 +132,7 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
         notes: Vec::new(),
         kernel: release,
     };
+    plan.notes.clone_from(&request.strangers);
     if plan.requested_by.is_some() {
         found.missing.extend(image::missing_root(&files, &request));
         plan.notes = notes::notes(&request, &plan, &inventory, in_initramfs(root));

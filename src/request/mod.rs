@@ -4,6 +4,7 @@
 
 mod dump;
 mod left_to_others;
+mod strangers;
 mod written;
 
 pub mod interfaces;
@@ -169,6 +170,8 @@ pub struct Request {
     pub left: Vec<Requested<NotOurs>>,
     /// Every argument of the table, in reading order.
     pub written: Vec<Written>,
+    /// One line for each word that is no argument of the table and looks like a mistake in one.
+    pub strangers: Vec<String>,
     /// Set if this kernel saves a crash dump: which part of the command line it carries out.
     pub dump: Option<Dump>,
 }
@@ -239,6 +242,7 @@ impl Request {
         request.blacklist.extend(of_modprobe(sources));
         request.barred = of_kernel(sources);
         request.written = written::written(sources, &arguments);
+        request.strangers = strangers::strangers(sources, &arguments);
         if saves_dump {
             dump::narrow(&mut request, &arguments);
         }
@@ -330,6 +334,7 @@ impl Request {
             warnings: warnings(arguments),
             left: replaced.into_iter().chain(left).collect(),
             written: Vec::new(),
+            strangers: Vec::new(),
             dump: None,
         }
     }
