@@ -204,7 +204,7 @@ fn the_completion_of_bash_is_up_to_date() {
     let mut out = String::from("# Written from src/cli.rs; make docs renews it.\n_ibboot() {\n");
     out.push_str("    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words='' command='' one\n");
     writeln!(out, "    for one in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n        case $one in {}) command=$one ;; esac\n    done", names.join("|")).unwrap();
-    out.push_str("    case $command:$before in\n        *:--root|*:--tree|*:--output)\n            mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n            return ;;\n");
+    out.push_str("    case $command:$before in\n        *:--root|*:--tree|*:--output|*:--image|*:--textfile)\n            mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n            return ;;\n");
     for command in &all {
         for flag in command
             .command
