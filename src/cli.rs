@@ -214,7 +214,12 @@ pub struct ReportArguments {
 /// Test what ibboot assumes about the RDMA hardware, one line for each claim, and save the results
 /// in a tar archive without secrets.
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "hardware-report")]
+#[argh(
+    subcommand,
+    name = "hardware-report",
+    error_code(0, "the archive was written, and no claim is false"),
+    error_code(1, "failed, a claim is false, or the port is in use")
+)]
 pub struct HardwareReportArguments {
     /// also set the interfaces of this unused port (mlx5_0/1) down and up and record the events
     #[argh(option, arg_name = "port")]
@@ -233,12 +238,23 @@ pub struct HardwareReportArguments {
 
 /// Keep the DHCP leases of the initramfs: renew them until stopped (ibboot-lease.service).
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "lease")]
+#[argh(
+    subcommand,
+    name = "lease",
+    error_code(0, "stopped, or there is no lease to keep"),
+    error_code(1, "another instance keeps the leases, or the kernel refuses a socket"),
+    error_code(3, "the files of the handover cannot be used")
+)]
 pub struct LeaseArguments {}
 
 /// Show where the boot time went.
 #[derive(FromArgs, ArgsInfo, Debug)]
-#[argh(subcommand, name = "timeline")]
+#[argh(
+    subcommand,
+    name = "timeline",
+    error_code(0, "done"),
+    error_code(3, "the files of the handover are missing or cannot be used")
+)]
 pub struct TimelineArguments {
     /// text (default), json or svg
     #[argh(option, default = "TimelineFormat::Text", arg_name = "format")]
