@@ -12,6 +12,7 @@ use super::tokens::NETWORK_MODULE;
 use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
+use crate::inet::Address;
 use crate::request::{Known, Request, Written};
 use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
@@ -46,6 +47,7 @@ pub fn notes(
     notes.extend(contradictory(plan, &inventory.facts));
     notes.extend(ambiguous(plan, &inventory.facts));
     notes.extend(same_address(plan));
+    notes.extend(unreachable_gateways(plan));
     notes.extend(idle_rates(plan, &inventory.facts));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
@@ -387,6 +389,36 @@ fn same_address(plan: &Plan) -> Vec<String> {
             notes.extend(other.filter(|other| **other != link.target).map(|other| {
                 let address = address.address;
                 format!("{address} is requested of {other} and of {}", link.target)
+            }));
+        }
+    }
+    notes
+}
+
+/// IPv4 gateways that are in no network of their interface, which has static addresses only. A route
+/// without a gateway may lead there, as with the address of a single host. A router may announce IPv6
+/// networks.
+fn unreachable_gateways(plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for link in &plan.expectation.links {
+        let is_static = |wish: &&IpoibWish| !wish.addresses.is_empty() && wish.dhcp.is_none();
+        for wish in link.ipoib.iter().filter(is_static) {
+            let direct = wish.routes.iter().filter(|route| route.gateway.is_none());
+            let networks = wish.addresses.iter().copied();
+            let networks: Vec<Address> =
+                networks.chain(direct.map(|route| route.network)).collect();
+            let is_outside = |gateway: &&IpAddr| {
+                gateway.is_ipv4()
+                    && wish.peer != Some(**gateway)
+                    && !networks.iter().any(|network| network.reaches(**gateway))
+            };
+            let hops = wish.routes.iter().filter_map(|route| route.gateway);
+            let gateways: BTreeSet<IpAddr> = wish.gateways.iter().copied().chain(hops).collect();
+            notes.extend(gateways.iter().filter(is_outside).map(|gateway| {
+                format!(
+                    "{}: the gateway {gateway} is in no network of this interface: the kernel refuses the route",
+                    link.target
+                )
             }));
         }
     }
