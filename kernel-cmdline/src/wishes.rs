@@ -273,6 +273,15 @@ fn included(text: &str) -> Parsed<'_, Selector<'_>> {
             hint: "-SELECTOR excludes a port behind all, any or a number: all,-SELECTOR",
         });
     }
+    const NUMBERS: &[&str] = &["all", "any"];
+    let is_number = |word: &&str| text.eq_ignore_ascii_case(word) && text != *word;
+    if NUMBERS.iter().any(is_number) {
+        return Err(Problem::NotOneOf {
+            what: "a required port",
+            text,
+            choices: NUMBERS,
+        });
+    }
     if !text.is_empty() && candidates(text).is_some() {
         return Err(Problem::Malformed {
             what: "a required port",
