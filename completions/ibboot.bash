@@ -5,7 +5,7 @@ _ibboot() {
         case $one in status|plan|suggest|up|check|explain|facts|report|hardware-report|lease|timeline) command=$one ;; esac
     done
     case $command:$before in
-        *:--root|*:--tree|*:--output|*:--image|*:--textfile)
+        *:--root|*:--image|*:--output|*:--textfile|*:--tree)
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
             return ;;
         plan:--format) words='text json' ;;

@@ -4,11 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-use argh::{ArgsInfo, FlagInfoKind, SubCommandInfo};
+use argh::{ArgsInfo, FlagInfo, FlagInfoKind, SubCommandInfo};
 use ibboot::cli::{Arguments, GLOBAL, options};
 use ibboot::verify::checks::TABLE;
 use ibboot::verify::guide::{guide, needs, severity, wait};
@@ -204,7 +205,11 @@ fn the_completion_of_bash_is_up_to_date() {
     let mut out = String::from("# Written from src/cli.rs; make docs renews it.\n_ibboot() {\n");
     out.push_str("    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words='' command='' one\n");
     writeln!(out, "    for one in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n        case $one in {}) command=$one ;; esac\n    done", names.join("|")).unwrap();
-    out.push_str("    case $command:$before in\n        *:--root|*:--tree|*:--output|*:--image|*:--textfile)\n            mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n            return ;;\n");
+    let is_of_path = |flag: &&FlagInfo<'_>| matches!(flag.kind, FlagInfoKind::Option { arg_name } if is_path(arg_name));
+    let flags = all.iter().flat_map(|command| command.command.flags);
+    let paths: BTreeSet<&str> = flags.filter(is_of_path).map(|flag| flag.long).collect();
+    let paths: Vec<String> = paths.iter().map(|long| format!("*:{long}")).collect();
+    writeln!(out, "    case $command:$before in\n        *:--root|{})\n            mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n            return ;;", paths.join("|")).unwrap();
     for command in &all {
         for flag in command
             .command
@@ -243,6 +248,11 @@ fn the_completion_of_bash_is_up_to_date() {
     .unwrap();
     out.push_str("    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n}\ncomplete -F _ibboot ibboot\n");
     compare("completions/ibboot.bash", &out);
+}
+
+/// Whether the value of an option is the path of a file or a directory.
+fn is_path(arg_name: &str) -> bool {
+    ["file", "directory"].contains(&arg_name)
 }
 
 /// Text within single quotes of a shell.
@@ -292,7 +302,8 @@ fn the_completion_of_zsh_is_up_to_date() {
                     .unwrap();
                 }
                 FlagInfoKind::Option { arg_name } => {
-                    write!(line, " '{}[{text}]:{arg_name}:_files'", flag.long).unwrap();
+                    let files = if is_path(arg_name) { "_files" } else { "" };
+                    write!(line, " '{}[{text}]:{arg_name}:{files}'", flag.long).unwrap();
                 }
             }
         }
@@ -338,7 +349,8 @@ fn the_completion_of_fish_is_up_to_date() {
                 FlagInfoKind::Option { .. } if flag.long == "--format" => {
                     format!(" -x -a '{}'", choices(flag.description))
                 }
-                FlagInfoKind::Option { .. } => " -r -F".to_owned(),
+                FlagInfoKind::Option { arg_name } if is_path(arg_name) => " -r -F".to_owned(),
+                FlagInfoKind::Option { .. } => " -x".to_owned(),
             };
             let (long, text) = (flag.long.trim_start_matches('-'), quoted(flag.description));
             writeln!(out, "complete -c ibboot -n '__fish_seen_subcommand_from {name}' -l {long}{value} -d '{text}'").unwrap();
