@@ -60,8 +60,8 @@ impl Effect {
                 Some("ibboot checks this argument; dracut's network module carries it out.")
             }
             Self::Ethernet => Some(
-                "ibboot checks this argument; dracut's network module applies it to the interfaces that it sets up. \
-                 No program applies it to InfiniBand interfaces.",
+                "dracut's network module applies this argument to the interfaces that it sets up. No program applies it \
+                 to InfiniBand interfaces.",
             ),
         }
     }

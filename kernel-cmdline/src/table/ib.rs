@@ -304,7 +304,7 @@ pub(super) const WAITING: Group = Group {
             grammar: "rd.retry=S",
             default: "180",
             help: "Seconds that dracut's queue waits for devices and for the network before it gives up. Also the \
-                   deadline of ibboot, unless rd.ib.timeout= is given.",
+                   deadline of ibboot, unless S is 0 or rd.ib.timeout= is given.",
             example: "rd.retry=160",
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
