@@ -27,6 +27,13 @@ fn of_source(source: &Source<'_>, arguments: &Arguments<'_>) -> Vec<String> {
         ));
     }
     for (at, token) in tokens.iter().enumerate() {
+        if is_quoted(token) {
+            lines.push(format!(
+                "{}: a ' is part of the argument; leave it out or write a \"",
+                token.text()
+            ));
+            continue;
+        }
         if parameter_name(token.key).is_some() || is_invalid(token) {
             continue;
         }
@@ -45,6 +52,14 @@ fn of_source(source: &Source<'_>, arguments: &Arguments<'_>) -> Vec<String> {
         }
     }
     lines
+}
+
+/// An argument of the table in single quotes, or its value.
+fn is_quoted(token: &Token<'_>) -> bool {
+    const QUOTE: &[u8] = b"'";
+    let key = token.key.strip_prefix(QUOTE).unwrap_or(token.key);
+    let value = token.value.unwrap_or_default();
+    parameter_name(key).is_some() && (token.raw.starts_with(QUOTE) || value.starts_with(QUOTE))
 }
 
 /// An argument whose value may be a list.
@@ -114,6 +129,15 @@ mod tests {
             let found = lines(written).join("\n");
             assert!(found.contains("write a comma"), "{written}: {found}");
         }
+    }
+
+    #[test]
+    fn single_quotes_are_explained() {
+        for written in ["'ip=ib0:dhcp'", "rd.ib.require='mlx5_0'", "bootdev='ib0'"] {
+            let found = lines(written).join("\n");
+            assert!(found.contains("a ' is part"), "{written}: {found}");
+        }
+        assert_eq!(lines("x='y' ip=ib0:dhcp"), Vec::<String>::new());
     }
 
     #[test]
