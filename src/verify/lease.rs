@@ -2,6 +2,7 @@
 //! The checks of the leases of both families.
 
 use super::checks::Id;
+use super::unread;
 use crate::dhcp::{Granted, v4, v6};
 use crate::facts::{AddressState, Facts, Netdev};
 use crate::system::clock::SECOND;
@@ -22,12 +23,12 @@ fn progress6<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f v6::progress::
 }
 
 /// Whether a DHCPv6 lease is expected. With `either6` none is expected if a router gave an address,
-/// or while the wait for a router lasts.
+/// or while the wait for a router lasts; the lease that an unreadable file may hold is expected.
 pub fn is_wanted6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> bool {
     let Some(dhcp6) = &wish.dhcp6 else {
         return false;
     };
-    if dhcp6.after_router_s.is_none() {
+    if dhcp6.after_router_s.is_none() || unread::hides_grants(facts) {
         return true;
     }
     let of_router = has_router_address(wish, netdev);
@@ -190,7 +191,7 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 mod tests {
     use super::*;
     use crate::dhcp::v6::Dhcp6Wish;
-    use crate::facts::FoundAddress;
+    use crate::facts::{FoundAddress, Unread};
     use crate::inet::Address;
     use crate::wish::ipoib::SecondFamily;
 
@@ -276,6 +277,12 @@ mod tests {
         });
         assert!(is_wanted6(&wish, &bare, &facts));
         assert!(!is_wanted6(&wish, &routed, &facts));
+        facts.dhcp6.clear();
+        facts.unread.push(Unread {
+            path: "/run/ibboot/state.json".to_owned(),
+            why: "Permission denied".to_owned(),
+        });
+        assert!(is_wanted6(&wish, &routed, &facts), "it may have ended");
         wish.dhcp6 = Some(Dhcp6Wish::default());
         assert!(is_wanted6(&wish, &routed, &Facts::default()));
         wish.dhcp6 = None;

@@ -143,6 +143,11 @@ fn among<'a>(lists: &[&[&str]], facts: &'a Facts) -> impl Iterator<Item = &'a Un
     facts.unread.iter().filter(is_listed)
 }
 
+/// Whether it is not known what servers granted.
+pub fn hides_grants(facts: &Facts) -> bool {
+    among(&[GRANTED], facts).next().is_some()
+}
+
 /// The unreadable files without which the number of ports is unknown: the lists of devices and
 /// ports, for every port the census of HCAs, and what [`counted`] names.
 pub fn hidden<'a>(
