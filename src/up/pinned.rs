@@ -2,8 +2,6 @@
 //! PURE: the expectation of `check` after the boot. udev may give devices and interfaces other names
 //! in the real root: what the command line names is pinned to the ports that it meant.
 
-use std::collections::BTreeSet;
-
 use crate::facts::role::Role;
 use crate::facts::select::{Ports, pins};
 use crate::facts::{Facts, PortRef};
@@ -38,25 +36,19 @@ pub fn pinned(
     let found = |link: &&LinkReport| link.name.is_some() && link.identity.is_some();
     let pin = |wish: &LinkWish, link: &LinkReport| pinned_link(wish, link, &ports);
     let mut links = Vec::new();
-    // Names of ports, as of this look: two ports may share their identity.
-    let mut taken = BTreeSet::new();
     for wish in &expectation.links {
         let reports = report.links.iter();
         let reports: Vec<&LinkReport> = reports.filter(|r| r.target == wish.target).collect();
         if reports.is_empty() || !reports.iter().all(found) {
             links.push(wish.clone());
         } else {
-            taken.extend(reports.iter().filter_map(|link| link.name.as_deref()));
             links.extend(reports.into_iter().map(|link| pin(wish, link)));
         }
     }
     if let Some(wish) = &expectation.any_port {
         // "Every port" also means a port that failed: the port may be gone after boot.
         let is_all = expectation.require == Require::All;
-        let is_of_any = |link: &&LinkReport| {
-            let name = link.name.as_deref();
-            link.target == wish.target && name.is_none_or(|name| !taken.contains(name))
-        };
+        let is_of_any = |link: &&LinkReport| link.target == wish.target;
         let found = report.links.iter().filter(found).filter(is_of_any);
         let found = found.filter(|link| is_all || link.is_good());
         links.extend(found.map(|link| pin(wish, link)));
@@ -174,7 +166,7 @@ mod tests {
     use super::*;
     use crate::facts::Unread;
     use crate::plan::tests::planned;
-    use crate::rdma::types::{Guid, PortState};
+    use crate::rdma::types::{Guid, LinkLayer, PortState};
     use crate::system::root::Root;
     use crate::verify::report::Status;
     use crate::verify::verify;
@@ -388,6 +380,7 @@ mod tests {
             (None, None, None, r#""target":"any port""#),
         ] {
             let device = &mut facts.devices[0];
+            device.ifname = "mlx5_0".to_owned();
             device.node_guid = node_guid.map(Guid);
             device.ports[0].port_guid = port_guid;
             device.bus_address = bus_address.map(str::to_owned);
@@ -397,7 +390,10 @@ mod tests {
             let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
             assert!(json.contains(key), "{json}");
             let after: Expectation = serde_json::from_str(&json).unwrap();
-            assert!(verify(&after, &facts).satisfied, "{json}");
+            facts.devices[0].ifname = "ibp129s0f0".to_owned();
+            let report = verify(&after, &facts);
+            let good: Vec<_> = report.links.iter().map(LinkReport::is_good).collect();
+            assert_eq!((report.satisfied, &good[..]), (true, &[true][..]), "{json}");
             // The physical function assigns a GUID later; in place of node GUID 7 it is another HCA.
             facts.devices[0].node_guid = Some(Guid(9));
             let report = verify(&after, &facts);
@@ -408,5 +404,114 @@ mod tests {
             };
             assert_eq!((report.satisfied, &good[..]), (true, expected), "{key}");
         }
+    }
+
+    #[test]
+    fn only_a_verified_link_is_held_to_the_link_layer_and_rate_that_it_had() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        facts.devices[1].ports[0].state = Some(PortState::Down);
+        let expectation = expectation("rd.ib.require=mlx5_0:1,mlx5_1:1 rd.ib.rate=200");
+        let report = verify(&expectation, &facts);
+        let after = pinned(&expectation, &facts, &report, Some("this boot".to_owned()));
+        let held: Vec<_> = after
+            .links
+            .iter()
+            .map(|l| (l.link_layer, l.megabits))
+            .collect();
+        let as_verified = (Some(LinkLayer::InfiniBand), Some(200_000));
+        assert_eq!(held, [as_verified, (None, None)]);
+        assert_eq!(after.boot_id.as_deref(), Some("this boot"));
+    }
+
+    #[test]
+    fn a_rate_counts_for_a_port_that_comes_up_after_the_boot_under_another_name() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let set = |facts: &mut Facts, device: usize, state| {
+            facts.devices[device].ports[0].state = Some(state);
+        };
+        set(&mut facts, 1, PortState::Down);
+        let expectation = expectation("rd.ib.require=any rd.ib.rate=mlx5_1:1=400");
+        let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
+        for (device, name) in facts.devices.iter_mut().zip(["ibp129s0f0", "ibp129s0f1"]) {
+            device.ifname = name.to_owned();
+        }
+        set(&mut facts, 0, PortState::Down);
+        set(&mut facts, 1, PortState::Active);
+        let none = "ibp129s0f0/1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, none));
+    }
+
+    #[test]
+    fn a_port_type_counts_for_the_port_under_another_name() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx3-dual"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let expectation = expectation("rd.ib.porttype=mlx4_0:1:eth rd.ib.require=any");
+        let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
+        facts.devices[0].ifname = "ibp5s0".to_owned();
+        let links = "ibp5s0/1 CRITICAL, ibp5s0/2 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, links));
+    }
+
+    #[test]
+    fn each_of_two_soft_links_of_one_guid_is_the_one_on_its_interface() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("soft-roce"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut second = facts.devices[0].clone();
+        second.ifname = "rxe1".to_owned();
+        second.ports[0].netdev = Some("eth1".to_owned());
+        second.ports[0].netdev_index = Some(12);
+        facts.devices[0].ports[0].netdev_index = Some(11);
+        facts.devices.push(second);
+        for (device, index) in facts.devices.iter_mut().zip(1..) {
+            device.ifindex = Some(index);
+        }
+        let cmdline = "rd.ib.link=rxe0:rxe:eth0 rd.ib.link=rxe1:rxe:eth1";
+        let expectation = expectation(cmdline);
+        let report = verify(&expectation, &facts);
+        let after = pinned(&expectation, &facts, &report, None);
+        // udev renames the interfaces.
+        for (device, name) in facts.devices.iter_mut().zip(["ens1", "ens2"]) {
+            device.ports[0].netdev = Some(name.to_owned());
+        }
+        let both = "rxe0/1 ok, rxe1/1 ok".to_owned();
+        assert_eq!(after_boot(&after, &facts), (true, both));
+        facts.devices.remove(1);
+        let one = "rxe0/1 ok, rxe1:1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, one));
+    }
+
+    #[test]
+    fn every_port_also_means_one_that_comes_after_the_boot() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut late = facts.devices.remove(1);
+        let expectation = expectation("rd.ib.require=all");
+        let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
+        assert!(verify(&after, &facts).satisfied);
+        late.ports[0].state = Some(PortState::Init);
+        facts.devices.push(late);
+        let links = "mlx5_0/1 ok, mlx5_1/1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, links));
+    }
+
+    #[test]
+    fn if_no_port_was_verified_every_port_tells_why_after_the_boot() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let root = Root::new(sys.join("connectx6-hdr"));
+        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        for device in &mut facts.devices {
+            device.ports[0].state = Some(PortState::Init);
+        }
+        let expectation = expectation("rd.ib.require=any");
+        let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
+        let links = "mlx5_0/1 CRITICAL, mlx5_1/1 CRITICAL".to_owned();
+        assert_eq!(after_boot(&after, &facts), (false, links));
     }
 }
