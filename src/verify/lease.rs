@@ -208,6 +208,19 @@ mod tests {
         }
     }
 
+    /// Until 65 s after the start of the kernel.
+    fn lease4() -> v4::lease::Lease {
+        let json = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
+            "requested_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn lease6() -> v6::lease::Lease {
+        let json = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
+            "requested_ns":5000000000,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+        serde_json::from_str(json).unwrap()
+    }
+
     fn usable(text: &str) -> FoundAddress {
         text.parse::<Address>().unwrap().into()
     }
@@ -235,18 +248,22 @@ mod tests {
 
     #[test]
     fn a_lease_that_has_ended_is_a_warning_with_its_age() {
-        let lease = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
-            "requested_ns":5000000000,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
         let mut facts = Facts {
             dhcp6: vec![v6::progress::Progress {
                 index: 4,
-                lease: Some(serde_json::from_str(lease).unwrap()),
+                lease: Some(lease6()),
                 ..v6::progress::Progress::default()
             }],
             taken_ns: 64 * SECOND,
             ..Facts::default()
         };
         let one = netdev(&[]);
+        let other = Netdev {
+            ifindex: Some(5),
+            ..Netdev::default()
+        };
+        let none = "no link-local address to send from".to_owned();
+        assert_eq!(found(&other, &facts), (Status::Critical, none));
         let what = "fd00::5/128 of fe80::1".to_owned();
         assert_eq!(
             found(&one, &facts),
@@ -277,6 +294,13 @@ mod tests {
         });
         assert!(is_wanted6(&wish, &bare, &facts));
         assert!(!is_wanted6(&wish, &routed, &facts));
+        let address_of_the_command_line = IpoibWish {
+            addresses: vec!["fd00::5/64".parse().unwrap()],
+            ..wish.clone()
+        };
+        assert!(is_wanted6(&address_of_the_command_line, &routed, &facts));
+        facts.dhcp6[0].lease = Some(lease6());
+        assert!(is_wanted6(&wish, &routed, &facts), "it may have ended");
         facts.dhcp6.clear();
         facts.unread.push(Unread {
             path: "/run/ibboot/state.json".to_owned(),
@@ -291,16 +315,11 @@ mod tests {
 
     #[test]
     fn a_lease_of_dhcp_that_has_ended_is_a_warning_with_its_age() {
-        let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1",
-            "requested_ns":5000000000,"seconds":60,"renew_s":30,"rebind_s":50}"#;
-        let netdev = Netdev {
-            ifindex: Some(4),
-            ..Netdev::default()
-        };
+        let netdev = netdev(&[]);
         let mut facts = Facts {
             dhcp: vec![v4::progress::Progress {
                 index: 4,
-                lease: Some(serde_json::from_str(lease).unwrap()),
+                lease: Some(lease4()),
                 ..v4::progress::Progress::default()
             }],
             ..Facts::default()
@@ -315,7 +334,7 @@ mod tests {
         facts.taken_ns = 95 * SECOND;
         let ended = format!("{what}, expired 30 s ago");
         assert_eq!(found(&facts), (Status::Warning, ended));
-        facts.dhcp.clear();
+        facts.dhcp[0].index = 5;
         let nobody = "no lease was requested".to_owned();
         assert_eq!(found(&facts), (Status::Critical, nobody));
     }
@@ -367,5 +386,87 @@ mod tests {
             &other(true, true),
         );
         assert_eq!(single.status, critical);
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Client {
+        Holds,
+        Asks,
+        GaveUp,
+    }
+    use Client::{Asks, GaveUp, Holds};
+
+    fn clients(dhcp: Client, dhcp6: Client) -> Facts {
+        Facts {
+            dhcp: vec![v4::progress::Progress {
+                index: 4,
+                lease: (dhcp == Holds).then(lease4),
+                gave_up: dhcp == GaveUp,
+                ..v4::progress::Progress::default()
+            }],
+            dhcp6: vec![v6::progress::Progress {
+                index: 4,
+                lease: (dhcp6 == Holds).then(lease6),
+                gave_up: dhcp6 == GaveUp,
+                ..v6::progress::Progress::default()
+            }],
+            ..Facts::default()
+        }
+    }
+
+    /// An interface whose wait for the second family is over.
+    fn both(needed: Option<Family>, autoconf: Option<Autoconf>) -> IpoibWish {
+        IpoibWish {
+            dhcp6: autoconf.is_none().then(Dhcp6Wish::default),
+            autoconf,
+            second_family: Some(SecondFamily {
+                wait_s: 20,
+                needed,
+                is_over: true,
+            }),
+            ..IpoibWish::default()
+        }
+    }
+
+    #[test]
+    fn each_family_is_spared_by_what_the_other_one_has() {
+        let (ok, warning) = ((Status::Ok, false), (Status::Warning, false));
+        let (passing, lasting) = ((Status::Critical, false), (Status::Critical, true));
+        let root = Some(Family::Ipv4);
+        for (dhcp, dhcp6, needed, of_ipv4, of_ipv6) in [
+            (Holds, Holds, None, ok, ok),
+            (Asks, Holds, None, warning, ok),
+            (Holds, Asks, None, ok, warning),
+            (Asks, Holds, root, passing, ok),
+            (Holds, Asks, root, ok, warning),
+            (Asks, Asks, None, passing, passing),
+            (GaveUp, Asks, None, passing, passing),
+            (Asks, GaveUp, None, passing, passing),
+            (GaveUp, GaveUp, None, lasting, lasting),
+        ] {
+            let (wish, facts) = (both(needed, None), clients(dhcp, dhcp6));
+            let found = [evaluate, evaluate6].map(|evaluate| {
+                let finding = evaluate(&wish, &netdev(&["fe80::5/64"]), &facts);
+                (finding.status, finding.lasting)
+            });
+            assert_eq!(found, [of_ipv4, of_ipv6]);
+        }
+    }
+
+    #[test]
+    fn a_routers_address_and_a_lease_of_dhcp_spare_each_other() {
+        let (bare, routed) = (netdev(&["fe80::5/64"]), netdev(&["fd00::5/64"]));
+        let router = both(None, Some(Autoconf::Router));
+        let lease = |wish, netdev| evaluate(wish, netdev, &clients(Asks, Asks)).status;
+        assert_eq!(lease(&router, &routed), Status::Warning);
+        assert_eq!(lease(&router, &bare), Status::Critical);
+        // Nobody requested this address.
+        assert_eq!(lease(&both(None, None), &routed), Status::Critical);
+        let address = |dhcp| {
+            let missing = Finding::failed(Id::AddressPresent, "none", "an address");
+            without_router(missing, &router, &bare, &clients(dhcp, Asks)).status
+        };
+        assert_eq!(address(Holds), Status::Warning);
+        assert_eq!(address(Asks), Status::Critical);
     }
 }
