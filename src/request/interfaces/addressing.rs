@@ -181,4 +181,114 @@ mod tests {
             assert_eq!(wish(text).information().is_some(), is_asked, "{text}");
         }
     }
+
+    #[test]
+    fn the_methods_of_several_arguments_add_up() {
+        for (text, dhcp, dhcp6, autoconf) in [
+            ("ip=ib0:auto", true, false, Some(Autoconf::Router)),
+            ("ip=ib0:dhcp6 ip=ib0:dhcp", true, true, None),
+            (
+                "ip=ib0:link6 ip=ib0:dhcp",
+                true,
+                false,
+                Some(Autoconf::LinkLocal),
+            ),
+            (
+                "ip=ib0:auto6 ip=ib0:dhcp",
+                true,
+                false,
+                Some(Autoconf::Router),
+            ),
+        ] {
+            let wish = wish(text);
+            let found = (wish.dhcp.is_some(), wish.dhcp6.is_some(), wish.autoconf);
+            assert_eq!(found, (dhcp, dhcp6, autoconf), "{text}");
+            let is_routed = autoconf == Some(Autoconf::Router);
+            assert_eq!(wish.information.is_some(), is_routed, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_clients_of_both_families_follow_the_settings() {
+        for (text, limit_s, tries, keep, ignore_dns) in [
+            ("rd.peerdns=1 rd.net.timeout.dhcp=0", None, 1, false, false),
+            (
+                "rd.net.timeout.dhcp=20 rd.net.dhcp.retry=3 root=nfs:10.0.0.1:/x rd.peerdns=0",
+                Some(20),
+                3,
+                true,
+                true,
+            ),
+        ] {
+            let wish = wish(&format!("ip=ib0:dhcp,dhcp6 {text}"));
+            let (dhcp, dhcp6) = (wish.dhcp.unwrap(), wish.dhcp6.unwrap());
+            let expected = (limit_s, tries, keep, ignore_dns);
+            let found = (dhcp.limit_s, dhcp.tries, dhcp.keep, dhcp.ignore_dns);
+            assert_eq!(found, expected, "{text}");
+            let found = (dhcp6.limit_s, dhcp6.tries, dhcp6.keep, dhcp6.ignore_dns);
+            assert_eq!(found, expected, "{text}");
+        }
+        let class = "\u{e9}".repeat(VENDOR_CLASS + 1);
+        let dhcp = wish(&format!("ip=ib0:dhcp rd.net.dhcp.vendor-class={class}")).dhcp;
+        let sent = dhcp.unwrap().vendor_class.unwrap();
+        assert_eq!(sent.chars().count(), VENDOR_CLASS);
+    }
+
+    #[test]
+    fn the_family_of_the_root_file_system_is_needed() {
+        for (text, boot, expected) in [
+            ("ip=ib0:dhcp", true, None),
+            ("ip=ib0:dhcp,dhcp6", true, Some((20, None))),
+            (
+                "ip=ib0:dhcp,auto6 root=nfs:10.0.0.1:/x",
+                true,
+                Some((20, Some(Family::Ipv4))),
+            ),
+            (
+                "ip=ib0:dhcp,auto6 root=nfs:10.0.0.1:/x",
+                false,
+                Some((20, None)),
+            ),
+            (
+                "ip=ib0:dhcp,dhcp6 rd.net.timeout.ip-required=5 root=nfs:[fd00::1]:/x",
+                true,
+                Some((5, Some(Family::Ipv6))),
+            ),
+            (
+                "ip=ib0:dhcp,dhcp6 rd.net.timeout.ip-required=infinity",
+                true,
+                None,
+            ),
+        ] {
+            let arguments = parse(&[Source::new("--cmdline", text.as_bytes())]);
+            let ipoib = IpoibWish { boot, ..wish(text) };
+            let found = second_family(&arguments, &ipoib);
+            let found = found.map(|second| (second.wait_s, second.needed));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_interface_without_a_client_follows_no_setting_of_clients() {
+        let line =
+            "rd.net.timeout.dhcp=20 rd.net.dhcp.retry=3 rd.peerdns=0 rd.net.timeout.ipv6auto=5";
+        for (ip, expected) in [
+            ("ip=ib0:link6", &[][..]),
+            ("ip=ib0:auto6", &["rd.peerdns=0"]),
+            (
+                "ip=ib0:dhcp6",
+                &[
+                    "rd.net.timeout.dhcp=20",
+                    "rd.net.dhcp.retry=3",
+                    "rd.peerdns=0",
+                ],
+            ),
+        ] {
+            let text = format!("{ip} {line}");
+            let arguments = parse(&[Source::new("--cmdline", text.as_bytes())]);
+            let follows = settings(&arguments, &wish(&text));
+            let texts: Vec<String> = follows.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, expected, "{ip}");
+        }
+    }
 }
