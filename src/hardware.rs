@@ -178,7 +178,8 @@ mod tests {
         }
         assert_eq!(HardwareType::from(1), HardwareType::Ethernet);
         assert_eq!(HardwareType::from(32), HardwareType::InfiniBand);
-        assert!("65536".parse::<HardwareType>().is_err());
+        let error = "65536".parse::<HardwareType>().unwrap_err();
+        assert_eq!(error.kind(), &std::num::IntErrorKind::PosOverflow);
     }
 
     #[test]
@@ -192,7 +193,11 @@ mod tests {
         }
         let too_long = format!("{longest}:0f");
         for other in ["x", "52:54:0", "52:54:", ":", "5254", "+1:02", &too_long] {
-            assert!(other.parse::<HardwareAddress>().is_err(), "{other}");
+            let error = other.parse::<HardwareAddress>().unwrap_err();
+            assert_eq!(
+                error, "not the hexadecimal bytes of a hardware address",
+                "{other}"
+            );
         }
     }
 

@@ -472,7 +472,8 @@ mod tests {
             serde_json::to_string(&text).unwrap(),
             r#"{"File":"4: ACTIVE\n"}"#
         );
-        assert!(serde_json::from_str::<Recorded>(r#"{"File":"\u0100"}"#).is_err());
+        let error = serde_json::from_str::<Recorded>(r#"{"File":"\u0100"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "not a byte");
     }
 
     use std::os::unix::fs::symlink;
