@@ -9,7 +9,7 @@ use super::devices::CLASS;
 use super::functions::{self, Function, KernelLog};
 use super::links::Links;
 use super::{Device, Look, NETNS_MODE, Unread};
-use crate::rdma::events::{Action, Uevent};
+use crate::rdma::events::Uevent;
 use crate::rdma::types::{LinkLayer, NetnsMode, netns_mode};
 use crate::system::modules::InitState;
 use crate::system::pci::PCI;
@@ -36,7 +36,7 @@ impl Touched {
     pub fn by_uevent(event: &Uevent) -> Touched {
         match event.subsystem.as_str() {
             _ if event.is_synthetic => Touched::Nothing,
-            "pci" if matches!(event.action, Action::Add | Action::Remove) => Touched::Everything,
+            "pci" if matches!(event.action.as_str(), "add" | "remove") => Touched::Everything,
             "infiniband" => Touched::Devices,
             "pci" | "auxiliary" | "module" => Touched::Lists,
             subsystem if subsystem.starts_with("infiniband") => Touched::Lists,

@@ -16,7 +16,7 @@ use nix::sys::socket::{SockFlag, SockProtocol, setsockopt, sockopt};
 use super::{chardev, netlink};
 use crate::system::readiness::owns_descriptor;
 
-pub use uevent::{Action, Uevent};
+pub use uevent::Uevent;
 
 pub mod uevent;
 
