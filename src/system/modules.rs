@@ -4,11 +4,15 @@
 //! `install` lines, options, soft dependencies and compressed modules.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::Duration;
 
 use kernel_cmdline::is_rdma_module;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::kmsg::KernelWords;
@@ -44,6 +48,8 @@ const RETRY: [Duration; 4] = [
 const LINES: usize = 8;
 /// Longest line of modprobe in an error; a line of the kernel has at most 1 kB.
 const CHARACTERS: usize = 300;
+/// Bytes that are read of what modprobe printed.
+const PRINTED: usize = 16 << 10;
 
 /// Where the running kernel finds a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -327,48 +333,67 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
     let mut words = KernelWords::from_now();
     let mut pauses = RETRY.iter();
     loop {
-        let run = async {
-            let child = tokio::process::Command::new(modprobe)
-                .arg("--")
-                .arg(&name)
-                .args(parameters)
-                .env_clear()
-                // `install` lines in modprobe.d are shell text and find their programs through PATH.
-                .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()?;
-            // The drivers of links have the high priority of the loader (`ibboot-loader@.service`); these
-            // modules have the usual one, so that a link need not wait for them on a machine with few
-            // processors.
-            if drivers::is_for_programs(&name)
-                && let Some(process) = child.id()
-                && let Err(error) = make_usual(process)
-            {
-                log::debug!("{name}: the priority of modprobe cannot be lowered: {error}");
-            }
-            child.wait_with_output().await
-        };
-        let child = run
+        let printed = run(modprobe, &name, parameters)
             .await
             .map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
         if is_live(root, &name) {
             return Ok(());
         }
-        let output = String::from_utf8_lossy(&child.stderr).into_owned();
         if let Some(pause) = pauses.next()
-            && is_temporary(&output, init_state(root, &name).ok().flatten())
+            && is_temporary(&printed, init_state(root, &name).ok().flatten())
         {
             tokio::time::sleep(*pause).await;
             continue;
         }
         return Err(failure(
             &name,
-            &output,
+            &printed,
             &kernel_words(index, &name, &mut words),
         ));
     }
+}
+
+/// Runs modprobe to its end. The text is the beginning of what it has printed.
+async fn run(modprobe: &str, name: &str, parameters: &[String]) -> io::Result<String> {
+    // Not a pipe: a daemon that an `install` line of modprobe.d has started could hold it open.
+    let printed = memory_file()?;
+    let mut child = tokio::process::Command::new(modprobe)
+        .arg("--")
+        .arg(name)
+        .args(parameters)
+        .env_clear()
+        // `install` lines are shell text and find their programs through PATH.
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(printed.try_clone()?)
+        .spawn()?;
+    // The drivers of links have the high priority of the loader (`ibboot-loader@.service`); these
+    // modules have the usual one, so that a link need not wait for them on a machine with few
+    // processors.
+    if drivers::is_for_programs(name)
+        && let Some(process) = child.id()
+        && let Err(error) = make_usual(process)
+    {
+        log::debug!("{name}: the priority of modprobe cannot be lowered: {error}");
+    }
+    child.wait().await?;
+    // A daemon that prints more must not fill the memory.
+    fcntl(&printed, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_GROW))?;
+    let mut text = vec![0; PRINTED];
+    let length = printed.read_at(&mut text, 0)?;
+    text.truncate(length);
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// A file without a name (memfd_create(2)).
+fn memory_file() -> io::Result<File> {
+    // MFD_NOEXEC_SEAL, which vm.memfd_noexec=2 requires and a kernel before 6.3 does not know.
+    let no_exec = MFdFlags::from_bits_retain(8);
+    let usual = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let create = |flags| memfd_create(c"modprobe", usual | flags);
+    let file = create(no_exec).or_else(|_| create(MFdFlags::empty()))?;
+    Ok(File::from(file))
 }
 
 /// The kernel's log lines about the module or, if there are none, about its dependencies: modprobe
@@ -466,6 +491,9 @@ mod tests {
     use super::*;
     use std::fs;
 
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
     fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let modules = dir.path().join("lib/modules/6.1.0-50-amd64");
@@ -547,6 +575,20 @@ mod tests {
                 "{pattern} {text}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_daemon_of_an_install_line_is_not_awaited() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        fs::write(&script, "sleep 30 &\necho $! $1 >&2\n").unwrap();
+        // `sh -- SCRIPT PARAMETER` in place of `modprobe -- MODULE PARAMETER`.
+        let parameters = ["a=1".to_owned()];
+        let run = run("/bin/sh", script.to_str().unwrap(), &parameters);
+        let printed = tokio::time::timeout(Duration::from_secs(10), run).await;
+        let printed = printed.unwrap().unwrap();
+        let daemon = printed.strip_suffix(" a=1\n").unwrap().parse().unwrap();
+        kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
     }
 
     #[test]
