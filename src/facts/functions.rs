@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::facts::pcie::{self, PcieLink};
-use crate::facts::{Device, Facts, Look};
+use crate::facts::{Device, Facts, Look, PortRef};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::system::kmsg::KernelWords;
@@ -77,7 +77,8 @@ struct Signs<'a> {
     driver: Option<&'a str>,
     /// Another function with the same vendor and device has an RDMA device.
     has_sibling: bool,
-    is_virtual: bool,
+    /// [`Function::is_for_guest`].
+    is_for_guest: bool,
     /// Bound to another driver than the card's (vfio-pci), or reserved for one.
     is_given_away: bool,
 }
@@ -92,7 +93,7 @@ struct Signs<'a> {
 fn is_expected(signs: Signs<'_>) -> bool {
     let is_vpi = signs.driver == Some("mlx4_core");
     signs.class != ETHERNET
-        && !signs.is_virtual
+        && !signs.is_for_guest
         && !signs.is_given_away
         && (signs.is_infiniband || is_vpi || signs.has_sibling)
 }
@@ -113,6 +114,11 @@ impl Function {
         self.class == format!("{EITHER:04x}")
     }
 
+    /// This is a virtual function of a card of this machine: it waits for a guest.
+    fn is_for_guest(&self) -> bool {
+        self.physical.is_some()
+    }
+
     /// This is a virtual function of mlx4 or mlx5, of this machine or of its host (the tables of the
     /// drivers: drivers/net/ethernet/mellanox/mlx4/main.c, mlx5/core/main.c).
     pub fn is_virtual(&self) -> bool {
@@ -128,7 +134,7 @@ impl Function {
             "15b3:101e",
             "15b3:a2d3",
         ];
-        self.physical.is_some() || VIRTUAL.contains(&self.id.as_str())
+        self.is_for_guest() || VIRTUAL.contains(&self.id.as_str())
     }
 
     /// A module of the function runs its init function, which probes the cards one by one.
@@ -233,7 +239,7 @@ impl Facts {
     /// are none, those that may.
     pub fn bare_functions(&self) -> Vec<&Function> {
         let bare = |function: &&Function| {
-            function.devices.is_empty() && (function.expected || function.physical.is_none())
+            function.devices.is_empty() && (function.expected || !function.is_for_guest())
         };
         let all: Vec<&Function> = self.functions.iter().filter(bare).collect();
         let missing: Vec<&Function> = all.iter().copied().filter(|f| f.is_missing()).collect();
@@ -264,6 +270,17 @@ impl Facts {
         let mut ports = self.ports();
         self.functions.iter().any(|function| function.infiniband)
             || ports.any(|port| port.port.link_layer == Some(LinkLayer::InfiniBand))
+    }
+
+    /// Whether the port is that of a virtual function or a sub-function of a card of this machine: it
+    /// waits for a guest, and has no cable of its own.
+    pub fn is_for_guest(&self, found: &PortRef<'_>) -> bool {
+        found.device.card().is_some_and(|card| {
+            // The device of a sub-function is on the auxiliary bus (mlx5_sf_dev_add,
+            // drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
+            card.starts_with("mlx5_core.sf.")
+                || self.function(card).is_some_and(Function::is_for_guest)
+        })
     }
 
     /// The function at this address.
@@ -381,7 +398,7 @@ fn function(
         is_infiniband: is_infiniband || id.is_in_recovery(),
         driver: expected_driver,
         has_sibling: sibling.is_some(),
-        is_virtual: physical.is_some(),
+        is_for_guest: physical.is_some(),
         is_given_away: differs(&driver) || differs(&chosen),
     });
     let names = expected_driver

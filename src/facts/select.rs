@@ -57,10 +57,9 @@ impl<'f> Ports<'f> {
     }
 
     /// The ports that a link without a selector means: those of its link layer that it does not
-    /// exclude. A port whose link layer is not known stays, and its check is unknown. A virtual function
-    /// or a sub-function of a card of this machine does not count: it waits for a guest, and has no cable
-    /// of its own. If a port may be an excluded one, "every port" still requires it, and "any port" does
-    /// not accept it.
+    /// exclude. A port whose link layer is not known stays, and its check is unknown. A port for a guest
+    /// does not count. If a port may be an excluded one, "every port" still requires it, and "any port"
+    /// does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
         let pinned = link.except_ports.iter().chain(&link.switch_ports);
@@ -75,18 +74,10 @@ impl<'f> Ports<'f> {
             (None, _) | (_, None | Some(LinkLayer::Unknown)) => true,
             (expected, found) => expected == found,
         };
-        let is_virtual = |port: &PortRef<'_>| {
-            let card = port.device.card();
-            let function = card.and_then(|address| self.facts.function(address));
-            // The device of a sub-function is on the auxiliary bus (mlx5_sf_dev_add,
-            // drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
-            card.is_some_and(|name| name.starts_with("mlx5_core.sf."))
-                || function.is_some_and(|function| function.physical.is_some())
-        };
         self.facts
             .ports()
             .filter(|port| is_of_layer(port.port.link_layer) && !except.contains(&port.name()))
-            .filter(|port| !is_virtual(port))
+            .filter(|port| !self.facts.is_for_guest(port))
             .collect()
     }
 

@@ -171,7 +171,7 @@ fn required(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let is_active = |port: &PortRef<'_>| port.port.state == Some(PortState::Active);
     let (idle, counted): (Vec<_>, Vec<_>) = facts
         .ports()
-        .partition(|port| is_virtual(facts, port) && !has_interface(port));
+        .partition(|port| facts.is_for_guest(port) && !has_interface(port));
     let infiniband = of_layer(&counted, LinkLayer::InfiniBand);
     let names = with_carrier(facts, used);
     let bare = infiniband
@@ -230,10 +230,10 @@ fn require(all: &[String], active: usize, found: &mut Suggestion) {
     }
 }
 
-/// The notes about ports that are not ACTIVE, and about virtual functions.
+/// The notes about ports that are not ACTIVE, and about ports for guests.
 fn not_required<'p>(
     ports: impl Iterator<Item = &'p PortRef<'p>>,
-    virtual_functions: usize,
+    for_guests: usize,
     found: &mut Suggestion,
 ) {
     for port in ports {
@@ -244,9 +244,9 @@ fn not_required<'p>(
             None => format!("the state of {name} is not known: not required"),
         });
     }
-    if virtual_functions > 0 {
+    if for_guests > 0 {
         found.note(format!(
-            "ports of virtual functions that are not required: {virtual_functions}"
+            "ports of virtual functions and sub-functions that are not required: {for_guests}"
         ));
     }
 }
@@ -263,14 +263,6 @@ fn with_carrier(facts: &Facts, used: &[&Netdev]) -> Vec<String> {
 fn is_slave(netdev: &Netdev, facts: &Facts) -> bool {
     let mut bonds = facts.netdevs.iter().filter_map(|one| one.bond.as_ref());
     bonds.any(|bond| bond.slaves.contains(&netdev.ifname))
-}
-
-/// Whether the port is that of a virtual function of a card of this machine, which may wait for a
-/// guest.
-fn is_virtual(facts: &Facts, port: &PortRef<'_>) -> bool {
-    let card = port.device.card();
-    let function = card.and_then(|address| facts.function(address));
-    function.is_some_and(|function| function.physical.is_some())
 }
 
 fn of_layer<'f>(ports: &[PortRef<'f>], layer: LinkLayer) -> Vec<PortRef<'f>> {

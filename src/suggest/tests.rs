@@ -59,7 +59,7 @@ fn arguments(found: &Suggestion) -> Vec<&str> {
 }
 
 #[test]
-fn a_virtual_function_of_a_host_is_not_required() {
+fn a_port_for_a_guest_is_not_required() {
     let card = |address: &str, physical: Option<&str>| Function {
         address: address.to_owned(),
         physical: physical.map(str::to_owned),
@@ -71,6 +71,7 @@ fn a_virtual_function_of_a_host_is_not_required() {
             with_port(device("mlx5_0", "0000:81:00.0"), 1, LinkLayer::InfiniBand),
             with_port(device("mlx5_1", "0000:81:00.1"), 2, LinkLayer::InfiniBand),
             with_port(device("mlx5_2", "0000:81:00.2"), 3, LinkLayer::InfiniBand),
+            with_port(device("mlx5_3", "mlx5_core.sf.4"), 4, LinkLayer::InfiniBand),
         ],
         functions: vec![
             card("0000:81:00.0", None),
@@ -84,7 +85,7 @@ fn a_virtual_function_of_a_host_is_not_required() {
     assert_eq!(arguments(&found), ["rd.ib.require=guid=0x0000000000000001"]);
     assert_eq!(
         found.notes,
-        ["ports of virtual functions that are not required: 2"]
+        ["ports of virtual functions and sub-functions that are not required: 3"]
     );
 }
 

@@ -47,7 +47,7 @@ fn infiniband_cards_must_have_a_device_and_ethernet_cards_never() {
         ),
         (
             Signs {
-                is_virtual: true,
+                is_for_guest: true,
                 ..infiniband
             },
             false,
