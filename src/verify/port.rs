@@ -40,6 +40,9 @@ pub fn device_of(function: &&Function) -> Finding {
     }
 }
 
+/// What to do about an Ethernet card without an RDMA device.
+const LOAD_DRIVER: &str = "load the RDMA driver of the Ethernet card (mlx5_ib, irdma, bnxt_re or another), and check that the image has it";
+
 /// The finding for a machine without a candidate port.
 pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
     let expected = match wish.link_layer {
@@ -51,7 +54,7 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         && facts.bare_functions().is_empty()
     {
         return Finding::failed(Id::DevicePresent, "no RDMA device", &expected)
-            .hint("load the RDMA driver of the Ethernet card (mlx5_ib, irdma, bnxt_re or another), and check that the image has it");
+            .hint(LOAD_DRIVER);
     }
     let others = present::in_words(facts, wish.link_layer.is_some());
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
@@ -160,9 +163,9 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
 /// What to do about an Ethernet interface whose card has no RDMA device. iw_cxgb4 makes its device when
 /// an interface is set up for the first time (cxgb_up, drivers/net/ethernet/chelsio/cxgb4/cxgb4_main.c).
 fn load_driver_of(netdev: &Netdev) -> String {
-    let load = "load the RDMA driver of the card (mlx5_ib, irdma, bnxt_re or another), or create a port with rd.ib.link=";
+    let load = format!("{LOAD_DRIVER}, or create a port with rd.ib.link=");
     match netdev.up {
-        true => load.to_owned(),
+        true => load,
         false => format!(
             "{load}; iw_cxgb4 makes no port before the interface is up (ip link set {} up)",
             netdev.ifname
