@@ -345,12 +345,11 @@ fn a_boot_whose_files_for_dracut_cannot_be_written_is_not_verified() {
 
 #[test]
 fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
-    alone("wrong argument", || {
+    alone("invalid argument", || {
         let up = in_initramfs("rd.ib.rate=5O", || {});
         assert_eq!(up.status.code(), Some(0), "{up:?}");
         let result = read("/run/ibboot/result");
-        let wrong =
-            "verified\nwrong argument: /proc/cmdline:92: rd.ib.rate=5O: '5O' is not a rate in Gb/s";
+        let wrong = "verified\ninvalid argument: /proc/cmdline:92: rd.ib.rate=5O: '5O' is not a rate in Gb/s";
         assert!(result.starts_with(wrong), "{result}");
         // The check in the real root uses the files of the handover.
         fs::remove_file("/etc/initrd-release").unwrap();
@@ -358,7 +357,8 @@ fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
         let check = ibboot(&["check", "--format", "nhc"]);
         let output = String::from_utf8(check.stdout).unwrap();
         assert!(
-            output.starts_with("ibboot: UNKNOWN: wrong argument: /proc/cmdline:92: rd.ib.rate=5O"),
+            output
+                .starts_with("ibboot: UNKNOWN: invalid argument: /proc/cmdline:92: rd.ib.rate=5O"),
             "{output}"
         );
         assert_eq!(check.status.code(), Some(1));

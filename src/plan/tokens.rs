@@ -383,7 +383,7 @@ mod tests {
             ("BOOTIF=01-52-54-00-1b-b0-00 rd.bootif=0", true),
             ("ip=ib1:link-local", false),
             ("ip=dhcp", false),
-            // A wrong argument is not carried out here, but perhaps there.
+            // An invalid argument is not carried out here, but perhaps there.
             ("ip=192.168.1.5::192.168.1.1::node1:eth0:none", false),
             ("bond=bond0:ib1,eth0 ip=bond0:dhcp", false),
         ] {

@@ -442,7 +442,7 @@ fn on_failure(arguments: &Arguments<'_>) -> OnFailure {
 /// One line for each invalid argument.
 fn complaints(arguments: &Arguments<'_>) -> Vec<String> {
     let lost = arguments.complaints_lost;
-    let lost = (lost > 0).then(|| format!("{lost} more wrong arguments"));
+    let lost = (lost > 0).then(|| format!("{lost} more invalid arguments"));
     let complaints = arguments.complaints.iter();
     let complaints = complaints.filter(|complaint| !complaint.problem.has_effect());
     complaints.map(ToString::to_string).chain(lost).collect()

@@ -154,8 +154,8 @@ mod tests {
             )
         };
         first.waits.follow(&[Subject::of_link(&down)], 3);
-        let mut second = first.anew(vec!["wrong argument".to_owned()]);
-        assert_eq!(second.failures(), ["wrong argument"]);
+        let mut second = first.anew(vec!["invalid argument".to_owned()]);
+        assert_eq!(second.failures(), ["invalid argument"]);
         second.mark(Phase::DeviceFound, "mlx5_0", Some(8));
         second.mark(Phase::Verified, "mlx5_0/1", Some(9));
         second.mark(Phase::ServerAnswered, "10.0.0.1", Some(10));

@@ -83,7 +83,7 @@ pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
 fn words(reason: Option<String>, complaints: &[String]) -> String {
     let wrong = complaints
         .first()
-        .map(|one| format!("wrong argument: {one}"));
+        .map(|one| format!("invalid argument: {one}"));
     let wrong = wrong.filter(|wrong| reason.as_ref() != Some(wrong));
     let words: Vec<String> = reason.into_iter().chain(wrong).collect();
     words.join("; ")
@@ -472,9 +472,9 @@ mod tests {
         );
         assert_eq!(
             of(Some("ib0: no cable"), &complaints),
-            "failed continue\nib0: no cable; wrong argument: rd.ib.mode: no such mode\n"
+            "failed continue\nib0: no cable; invalid argument: rd.ib.mode: no such mode\n"
         );
-        let same = "wrong argument: rd.ib.mode: no such mode";
+        let same = "invalid argument: rd.ib.mode: no such mode";
         assert_eq!(
             of(Some(same), &complaints),
             format!("failed continue\n{same}\n")

@@ -124,7 +124,7 @@ pub fn journal(report: &Report) -> String {
         lines.extend(root.trouble().map(|finding| (root.status(), text(finding))));
     }
     for complaint in &report.complaints {
-        let text = format!("wrong argument: {}", printable(complaint));
+        let text = format!("invalid argument: {}", printable(complaint));
         lines.push((report.status, text));
     }
     lines.extend(

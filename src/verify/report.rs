@@ -576,7 +576,7 @@ impl Report {
     /// One line for each invalid argument.
     fn wrong_arguments(&self) -> impl Iterator<Item = String> {
         let lines = self.complaints.iter();
-        lines.map(|complaint| format!("wrong argument: {}", printable(complaint)))
+        lines.map(|complaint| format!("invalid argument: {}", printable(complaint)))
     }
 
     /// The one line that explains a report that is not satisfied: the worst trouble of a required

@@ -55,7 +55,7 @@ impl Report {
             checks(&mut out, &root.findings);
         }
         for complaint in &self.complaints {
-            line(&mut out, 0, Status::Unknown, "wrong argument", complaint);
+            line(&mut out, 0, Status::Unknown, "invalid argument", complaint);
         }
         if let Some(shortfall) = &self.shortfall {
             out.push_str(&format!("{}\n", printable(shortfall)));
@@ -92,7 +92,7 @@ impl Report {
             trouble(&mut out, "root", finding, terminal);
         }
         for complaint in &self.complaints {
-            let text = format!("wrong argument: {complaint}");
+            let text = format!("invalid argument: {complaint}");
             out.push_str(&labelled(Status::Unknown, &text, terminal));
         }
         if let Some(shortfall) = &self.shortfall {
@@ -165,7 +165,7 @@ impl Report {
     }
 
     /// What causes the verdict, the worst first, of equals the required objects before the others:
-    /// `CHECK of OBJECT`, the number of ports if no link explains the verdict, wrong arguments.
+    /// `CHECK of OBJECT`, the number of ports if no link explains the verdict, invalid arguments.
     fn causes(&self) -> Vec<String> {
         let of = |finding: &Finding, object: &str| {
             let cause = format!("{} of {}", finding.check.row().name, printable(object));
@@ -193,7 +193,7 @@ impl Report {
         let causes = causes.chain(modules.map(|m| of(&m.finding, &m.name)));
         let complaints = self.complaints.iter();
         let mut causes: Vec<(Status, String)> = causes
-            .chain(complaints.map(|_| (Status::Unknown, WRONG.to_owned())))
+            .chain(complaints.map(|_| (Status::Unknown, INVALID.to_owned())))
             .collect();
         // The verdict does not depend on what is worse than itself: that is at most a warning.
         let weight = |status: Status| match status > self.status {
@@ -207,7 +207,7 @@ impl Report {
 
 /// The causes that are no check.
 const TOO_FEW: &str = "too few verified ports";
-const WRONG: &str = "a wrong argument";
+const INVALID: &str = "an invalid argument";
 
 /// The colour of a status.
 pub fn colour(status: Status) -> Option<Colour> {
@@ -358,7 +358,7 @@ mod tests {
         );
         let mut wrong = report(Status::Unknown, vec![slow("a")]);
         wrong.complaints.push("rd.ib.mode=foo".to_owned());
-        assert_eq!(ending(&wrong), "a wrong argument and 1 more\n");
+        assert_eq!(ending(&wrong), "an invalid argument and 1 more\n");
         // A failure that the boot does not depend on is not the cause of UNKNOWN.
         let unknown = link("a", true, Finding::unknown(Id::PortState));
         let optional = report(Status::Unknown, vec![init(false), unknown]);

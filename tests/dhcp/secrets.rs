@@ -195,7 +195,7 @@ fn a_whole_boot_tells_its_secrets_to_dracut_alone() {
             assert_eq!(run.status.code(), Some(0), "{output}");
             assert_eq!(
                 fs::read_to_string("/run/ibboot/result").unwrap(),
-                "verified\nwrong argument: /proc/cmdline:252: rd.ib.token=****: unknown argument; \
+                "verified\ninvalid argument: /proc/cmdline:252: rd.ib.token=****: unknown argument; \
                  see ibboot.cmdline(7) for all arguments\n"
             );
             assert_eq!(told_to_dracut(), ROOT_PATH);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Every wrong argument is named, where it stands in /proc/cmdline, with what is wrong about it."""
+"""Every invalid argument is named, where it stands in /proc/cmdline, with what is wrong about it."""
 
 WRONG = {
     "rd.ib.modee=connected": "unknown argument; did you mean rd.ib.mode?",
