@@ -202,7 +202,7 @@ impl Draft<'_> {
             let sender = Sender::Interface(self.guid(&interface.port));
             (&interface.name, &interface.ipoib, sender)
         });
-        let bonds = request.bonds.iter().map(|bond| &bond.value);
+        let bonds = request.bonds.iter().map(|bond| &bond.value.interface);
         let bonds = bonds.map(|bond| (&bond.name, &bond.ipoib, Sender::Bond));
         interfaces.chain(bonds).find_map(|(name, ipoib, sender)| {
             let id = lost_to_networkd(ipoib, sender)?;

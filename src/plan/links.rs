@@ -155,8 +155,9 @@ impl Draft<'_> {
 
     /// Plans a bond of interfaces that are already planned.
     pub(super) fn bond(&mut self, bond: &Requested<RequestedBond>, links: &mut Vec<LinkWish>) {
-        let name = &bond.value.name;
-        let mut refused = bond.value.refused.clone().or_else(|| self.no_ipoib());
+        let interface = &bond.value.interface;
+        let name = &interface.name;
+        let mut refused = interface.refused.clone().or_else(|| self.no_ipoib());
         if let Some(reason) = &refused {
             self.refuse(name, reason, Some(&bond.origin));
         } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
@@ -167,9 +168,9 @@ impl Draft<'_> {
         links.push(LinkWish {
             target: Target::from(name.clone()),
             requested_by: Some(bond.origin.clone()),
-            ipoib: Some(bond.value.ipoib.clone()),
+            ipoib: Some(interface.ipoib.clone()),
             bond: Some(bond.value.bond.clone()),
-            undriven: bond.value.refused.is_none() && refused.is_some(),
+            undriven: interface.refused.is_none() && refused.is_some(),
             refused,
             ..LinkWish::default()
         });

@@ -10,7 +10,8 @@ use crate::wish::storage::{Protocol, Transport};
 pub fn carried(request: &Request) -> Option<RootWish> {
     let wish = request.root.as_ref()?;
     let server = wish.value.server;
-    let leads = interfaces(request).any(|ipoib| {
+    let leads = request.all_interfaces().any(|one| {
+        let ipoib = &one.ipoib;
         let routes = ipoib.routes.iter().map(|route| &route.network);
         let mut networks = ipoib.addresses.iter().chain(routes);
         let near = server.is_some_and(|server| networks.any(|n| n.reaches(server)));
@@ -26,15 +27,9 @@ pub fn carried(request: &Request) -> Option<RootWish> {
 /// Whether `netroot` must wait for the verdict: the root file system uses a link of ibboot, or the
 /// DHCP server of a boot device of ibboot may still name it.
 pub fn holds_netroot(request: &Request) -> bool {
-    let may_be_named = request.root_of_lease.is_some() && interfaces(request).any(may_learn_root);
+    let mut all = request.all_interfaces();
+    let may_be_named = request.root_of_lease.is_some() && all.any(|one| may_learn_root(&one.ipoib));
     request.requested_by.is_some() && (carried(request).is_some() || may_be_named)
-}
-
-/// All IPoIB interfaces, bonds included.
-fn interfaces(request: &Request) -> impl Iterator<Item = &IpoibWish> {
-    let bonds = request.bonds.iter().map(|b| &b.value.ipoib);
-    let interfaces = request.interfaces.iter().map(|i| &i.value.ipoib);
-    interfaces.chain(bonds)
 }
 
 /// Whether the DHCP server of this interface may name the root file system or its server.

@@ -8,6 +8,7 @@ use kernel_cmdline::{Effect, PARAMETERS};
 use serde::Serialize;
 
 use super::Plan;
+use crate::request::interfaces::InterfaceWish;
 use crate::request::{Known, NotOurs, Request, Written};
 use crate::wish::origin::Origin;
 
@@ -110,38 +111,20 @@ fn token(written: &Written, request: &Request, plan: &Plan) -> Token {
 }
 
 fn is_again(written: &Written, request: &Request) -> bool {
-    let same = |other: &&Written| {
-        other.origin != written.origin && other.origin.argument == written.origin.argument
-    };
-    request.written.iter().filter(same).count() > 0
+    let (own, mut all) = (&written.origin, request.written.iter());
+    all.any(|other| other.origin != *own && other.origin.argument == own.argument)
 }
 
 /// The interface or bond whose wish follows the argument.
 fn of_interface(origin: &Origin, request: &Request) -> Option<Token> {
-    let interfaces = request.interfaces.iter().map(|interface| {
-        let interface = &interface.value;
-        (
-            &interface.name,
-            &interface.follows,
-            &interface.refused,
-            interface.left,
-        )
-    });
-    let bonds = request.bonds.iter().map(|bond| {
-        let bond = &bond.value;
-        (&bond.name, &bond.follows, &bond.refused, bond.left)
-    });
-    let mut all = interfaces
-        .chain(bonds)
-        .filter(|(_, follows, ..)| follows.contains(origin))
-        .peekable();
-    let first = all.peek().copied();
-    let possible = all.find(|(_, _, refused, _)| refused.is_none()).or(first);
-    let (name, _, refused, is_left) = possible?;
-    Some(match refused {
-        Some(reason) => Token::new(origin, Fate::Reported, format!("{name}: {reason}")),
-        None if is_left => Token::new(origin, Fate::Left, NETWORK_MODULE),
-        None => Token::new(origin, Fate::Step, name),
+    let follows = |one: &&InterfaceWish| one.follows.contains(origin);
+    let all: Vec<&InterfaceWish> = request.all_interfaces().filter(follows).collect();
+    let possible = all.iter().find(|one| one.refused.is_none());
+    let one = possible.or(all.first())?;
+    Some(match &one.refused {
+        Some(reason) => Token::new(origin, Fate::Reported, format!("{}: {reason}", one.name)),
+        None if one.left => Token::new(origin, Fate::Left, NETWORK_MODULE),
+        None => Token::new(origin, Fate::Step, &one.name),
     })
 }
 
@@ -243,19 +226,11 @@ pub fn addresses_all(request: &Request) -> bool {
                 .name
                 .is_some_and(|name| NAMES_INTERFACE.contains(&name))
     });
-    let interfaces = request.interfaces.iter().map(|interface| &interface.value);
-    let interfaces = interfaces.map(|interface| {
-        (
-            interface.left || interface.refused.is_some(),
-            &interface.ipoib,
-        )
-    });
-    let bonds = request.bonds.iter().map(|bond| &bond.value);
-    let bonds = bonds.map(|bond| (bond.left || bond.refused.is_some(), &bond.ipoib));
-    let mut all = interfaces.chain(bonds);
-    let is_any_left = all.clone().any(|(is_left, _)| is_left);
-    let is_addressed = all.any(|(_, ipoib)| ipoib.is_addressed());
-    !has_network_module(request) && !is_any_wrong && !is_any_left && is_addressed
+    let mut all = request.all_interfaces();
+    !has_network_module(request)
+        && !is_any_wrong
+        && request.all_interfaces().all(InterfaceWish::is_ours)
+        && all.any(|one| one.ipoib.is_addressed())
 }
 
 /// Whether an earlier argument has the same text.

@@ -56,6 +56,11 @@ impl InterfaceWish {
     fn is(&self, key: &Key) -> bool {
         self.port == key.port && self.ipoib.pkey == key.pkey
     }
+
+    /// Whether ibboot sets the interface up and addresses it.
+    pub fn is_ours(&self) -> bool {
+        !self.left && self.refused.is_none()
+    }
 }
 
 /// `ib0.8001` is a child of `ib0`.
@@ -667,12 +672,8 @@ mod tests {
         use RequestedId::{Firmware, Hardware, Partition};
         let ids = |line: &str| -> Vec<(String, RequestedId)> {
             let request = Request::from_text(line);
-            let single = request.interfaces.into_iter().map(|found| found.value);
-            let bonds = request.bonds.into_iter().map(|found| found.value);
-            let all = single
-                .map(|one| (one.name, one.ipoib))
-                .chain(bonds.map(|bond| (bond.name, bond.ipoib)));
-            all.filter_map(|(name, ipoib)| Some((name, ipoib.dhcp?.client_id)))
+            let all = request.all_interfaces().cloned();
+            all.filter_map(|one| Some((one.name, one.ipoib.dhcp?.client_id)))
                 .collect()
         };
         let [one, two] = [Partition(0x8001), Partition(0x8002)];

@@ -253,18 +253,17 @@ impl Request {
     /// whose addresses are left to them. They keep all if they shall address any interface and ibboot
     /// gives no interface an address.
     pub fn claims_infiniband(&self) -> bool {
-        let interfaces = self.interfaces.iter().map(|interface| &interface.value);
-        let ours: Vec<_> = interfaces
-            .filter(|interface| !interface.left && interface.refused.is_none())
-            .collect();
-        if self.requested_by.is_none() || (ours.is_empty() && self.any_interface.is_none()) {
-            return false;
-        }
-        let bonds = self.bonds.iter().map(|bond| &bond.value);
-        let bonds = bonds.filter(|bond| !bond.left && bond.refused.is_none());
-        let wishes = ours.iter().map(|interface| &interface.ipoib);
-        let mut wishes = wishes.chain(bonds.map(|bond| &bond.ipoib));
-        !self.anywhere || wishes.any(IpoibWish::is_addressed)
+        let has_interface = self.interfaces.iter().any(|one| one.value.is_ours());
+        let mut ours = self.all_interfaces().filter(|one| one.is_ours());
+        self.requested_by.is_some()
+            && (has_interface || self.any_interface.is_some())
+            && (!self.anywhere || ours.any(|one| one.ipoib.is_addressed()))
+    }
+
+    /// All named interfaces, bonds included.
+    pub fn all_interfaces(&self) -> impl Iterator<Item = &InterfaceWish> {
+        let bonds = self.bonds.iter().map(|bond| &bond.value.interface);
+        self.interfaces.iter().map(|one| &one.value).chain(bonds)
     }
 
     /// The wishes in `arguments`.

@@ -91,8 +91,8 @@ pub fn reserve(request: &Request) -> Vec<File> {
     if !request.claims_infiniband() {
         return Vec::new();
     }
-    let bonds = request.bonds.iter().map(|bond| &bond.value);
-    let bonds = bonds.filter(|bond| !bond.left && bond.refused.is_none());
+    let bonds = request.bonds.iter().map(|bond| &bond.value.interface);
+    let bonds = bonds.filter(|bond| bond.is_ours());
     let interfaces = request.interfaces.iter().map(|interface| &interface.value);
     let left = interfaces.filter(|interface| interface.left);
     let left: Vec<&str> = left.map(|left| left.name.as_str()).collect();

@@ -3,10 +3,10 @@
 
 use kernel_cmdline::{Arguments, Bond};
 
-use crate::request::interfaces::{InterfaceWish, bonds_of, is_single, key};
+use crate::request::interfaces::{InterfaceWish, Key, bonds_of, is_single, key};
 use crate::wish::bond::{BondWish, MODE};
-use crate::wish::ipoib::IpoibWish;
-use crate::wish::origin::{Origin, Requested, requested};
+use crate::wish::origin::{Requested, origin, requested};
+use crate::wish::selector::Selector;
 
 /// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
 /// bond.
@@ -18,18 +18,23 @@ pub fn bonds(
     for asked in bonds_of(arguments) {
         let name = asked.value.name;
         let mut slaves = Vec::new();
-        let is_it = |interface: &Requested<InterfaceWish>| interface.value.port == name;
-        let position = interfaces.iter().position(is_it);
+        let own = Key {
+            port: Selector::named(name),
+            pkey: None,
+        };
+        let position = interfaces.iter().position(|one| one.value.is(&own));
         let entry = position.map(|position| interfaces.remove(position).value);
         let mut refused = match entry {
             Some(_) => None,
             None => Some(format!("an earlier bond= requests a bond {name}")),
         };
+        let entry =
+            entry.unwrap_or_else(|| InterfaceWish::new(name.to_owned(), own, origin(asked)));
         for slave in &asked.value.slaves {
             let key = key(arguments, slave);
             let found = interfaces
                 .iter()
-                .find(|i| i.value.port == key.port && i.value.ipoib.pkey == key.pkey)
+                .find(|one| one.value.is(&key))
                 .filter(|_| is_single(arguments, slave));
             match found.map(|found| (&found.value.name, found.value.ipoib.bond.as_deref())) {
                 None => {
@@ -45,19 +50,19 @@ pub fn bonds(
                 Some((known, _)) => slaves.push(known.clone()),
             }
         }
-        bonds.push(requested(
-            asked,
-            bond_wish(&asked.value, slaves, entry, refused),
-        ));
+        let refused = refused.or_else(|| impossible(&asked.value));
+        let wish = RequestedBond {
+            bond: bond_wish(&asked.value, slaves),
+            interface: InterfaceWish { refused, ..entry },
+        };
+        bonds.push(requested(asked, wish));
     }
     for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
         let Some(name) = interface.ipoib.bond.clone() else {
             continue;
         };
-        let of_it = |bond: &&Requested<RequestedBond>| {
-            bond.value.name == name && bond.value.refused.is_some()
-        };
-        if bonds.iter().any(|bond| of_it(&bond)) {
+        let mut all = bonds.iter().map(|bond| &bond.value.interface);
+        if all.any(|bond| bond.name == name && bond.refused.is_some()) {
             let reason = format!("the bond {name} of this interface cannot be created");
             interface.refused.get_or_insert(reason);
         } else if interface.ipoib.is_addressed() || interface.left {
@@ -70,35 +75,23 @@ pub fn bonds(
     bonds
 }
 
-/// Everything that one `bond=` requests, and why it is refused.
+/// Everything that one `bond=` requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedBond {
-    pub name: String,
+    /// The interface, with everything that other arguments request of it.
+    pub interface: InterfaceWish,
     /// Its interfaces and options.
     pub bond: BondWish,
-    /// MTU and addresses.
-    pub ipoib: IpoibWish,
-    /// Why the bond is not possible.
-    pub refused: Option<String>,
-    /// The addresses are left to the image's network module.
-    pub left: bool,
-    /// Every argument that the wish follows.
-    pub follows: Vec<Origin>,
 }
 
-/// The wish of one `bond=`. `slaves` are the names of its interfaces in the wishes, `entry` is what
-/// the other arguments request of the bond, `refused` is why the bond is not possible.
-fn bond_wish(
-    bond: &Bond<'_>,
-    slaves: Vec<String>,
-    entry: Option<InterfaceWish>,
-    refused: Option<String>,
-) -> RequestedBond {
-    let value_of = |option: &str| {
-        let mut options = bond.options.iter().rev();
-        options.find(|(name, _)| *name == option).map(|(_, v)| *v)
-    };
-    let refused = refused.or_else(|| match (value_of("mode"), value_of("fail_over_mac")) {
+fn value_of<'b>(bond: &Bond<'b>, option: &str) -> Option<&'b str> {
+    let mut options = bond.options.iter().rev();
+    options.find(|(name, _)| *name == option).map(|(_, v)| *v)
+}
+
+/// Why InfiniBand interfaces cannot be in such a bond.
+fn impossible(bond: &Bond<'_>) -> Option<String> {
+    match (value_of(bond, "mode"), value_of(bond, "fail_over_mac")) {
         (Some(mode), _) if mode != MODE && mode != "1" => Some(format!(
             "mode={mode} is not possible: InfiniBand interfaces keep their hardware addresses, and the kernel \
              accepts them in active-backup mode only"
@@ -107,7 +100,11 @@ fn bond_wish(
             "fail_over_mac={policy} is not possible: the kernel sets it to active for InfiniBand interfaces"
         )),
         _ => None,
-    });
+    }
+}
+
+/// The wish of one `bond=`. `slaves` are the names of its interfaces in the wishes.
+fn bond_wish(bond: &Bond<'_>, slaves: Vec<String>) -> BondWish {
     let mut options: Vec<(String, String)> = Vec::new();
     for (option, value) in &bond.options {
         options.retain(|(known, _)| known != option);
@@ -117,23 +114,10 @@ fn bond_wish(
             options.push(((*option).to_owned(), value));
         }
     }
-    if value_of("miimon").is_none() && value_of("arp_interval").is_none() {
+    if value_of(bond, "miimon").is_none() && value_of(bond, "arp_interval").is_none() {
         options.push(("miimon".to_owned(), MIIMON.to_owned()));
     }
-    RequestedBond {
-        name: bond.name.to_owned(),
-        bond: BondWish { slaves, options },
-        left: entry.as_ref().is_some_and(|entry| entry.left),
-        follows: entry
-            .as_ref()
-            .map_or_else(Vec::new, |entry| entry.follows.clone()),
-        ipoib: IpoibWish {
-            // The mode belongs to the slaves, not to the bond.
-            mode: None,
-            ..entry.map(|entry| entry.ipoib).unwrap_or_default()
-        },
-        refused,
-    }
+    BondWish { slaves, options }
 }
 
 /// Default interval of link monitoring, in milliseconds: the driver's default is no monitoring.

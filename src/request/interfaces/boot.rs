@@ -157,12 +157,8 @@ mod tests {
             let boot = if ipoib.boot { "*" } else { "" };
             format!("{name}{boot}: {}", how.join(" "))
         };
-        let interfaces = request.interfaces.iter().map(|i| &i.value);
-        let bonds = request.bonds.iter().map(|bond| &bond.value);
-        interfaces
-            .map(|interface| text(&interface.name, &interface.ipoib))
-            .chain(bonds.map(|bond| text(&bond.name, &bond.ipoib)))
-            .collect()
+        let all = request.all_interfaces();
+        all.map(|one| text(&one.name, &one.ipoib)).collect()
     }
 
     #[test]
