@@ -12,12 +12,6 @@ use crate::verify::monitoring::{family, labels};
 /// The gauges of a boot. Times are seconds since kernel start (`CLOCK_BOOTTIME`).
 pub fn of(state: &State) -> String {
     let mut out = String::new();
-    let outcomes = [
-        Outcome::Verified,
-        Outcome::Continue,
-        Outcome::Shell,
-        Outcome::Reboot,
-    ];
     let outcome = |one: Outcome| {
         let set = u8::from(one == state.outcome);
         format!("{} {set}", labels(&[("outcome", &json_name(one))]))
@@ -26,7 +20,7 @@ pub fn of(state: &State) -> String {
         &mut out,
         "ibboot_boot_outcome",
         "Verdict in the initramfs: verified, or what followed the failure.",
-        &outcomes.map(outcome),
+        &Outcome::ALL.map(outcome),
     );
     let is_phase = |mark: &&Mark| mark.phase != Phase::Wait;
     let marks = latest(state.marks.iter().filter(is_phase));

@@ -90,6 +90,14 @@ impl From<OnFailure> for Outcome {
 }
 
 impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 4] = [
+        Outcome::Verified,
+        Outcome::Continue,
+        Outcome::Shell,
+        Outcome::Reboot,
+    ];
+
     /// The first line of the result file.
     pub fn word(self) -> &'static str {
         match self {
@@ -102,13 +110,8 @@ impl Outcome {
 
     /// The outcome for the first line of the result file.
     pub fn of_word(word: &str) -> Option<Outcome> {
-        let all = [
-            Outcome::Verified,
-            Outcome::Continue,
-            Outcome::Shell,
-            Outcome::Reboot,
-        ];
-        all.into_iter().find(|outcome| outcome.word() == word)
+        let mut all = Outcome::ALL.into_iter();
+        all.find(|outcome| outcome.word() == word)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::dhcp::v4::lease::Lease;
 use crate::facts::{AddressState, Netdev, rules};
 use crate::inet::Route;
 use crate::wish::ipoib;
-use crate::wish::ipoib::IpoibWish;
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 /// A change in the words of the log.
 pub fn words(change: &Setting) -> String {
@@ -57,17 +57,14 @@ pub fn rival(route: &Route, all: &[Route], is_boot: bool) -> Rival {
 /// the interface has another address that reaches the next hop, such as a static one beside DHCP.
 /// The next hop may be link-local; the source of a packet to another network is not.
 pub fn outlives(route: &Route, lost: IpAddr, netdev: &Netdev) -> bool {
+    let is_global = |address| !Autoconf::LinkLocal.is_met_by(address);
     let others = netdev.addresses_in(AddressState::Usable);
-    let mut others = others.filter(|own| own.address != lost && !is_link_local(own.address));
+    let mut others = others.filter(|own| own.address != lost && is_global(own.address));
     let is_v6 = route.network.address.is_ipv6();
-    match route.gateway.filter(|hop| !is_link_local(*hop)) {
+    match route.gateway.filter(|hop| is_global(*hop)) {
         Some(hop) => others.any(|own| own.reaches(hop)),
         None => others.any(|own| own.address.is_ipv6() == is_v6),
     }
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// The routes of a lease that were set: all but those that the kernel refused. A refused route that is

@@ -252,14 +252,15 @@ fn why_absent(selector: &Selector, facts: &Facts) -> Option<String> {
     })
 }
 
-fn list(names: impl Iterator<Item = String>) -> String {
-    let names: Vec<String> = names.collect();
-    let more = names.len().saturating_sub(LISTED);
-    let mut text = names.get(..LISTED).unwrap_or(&names).join(", ");
-    if more > 0 {
-        text.push_str(&format!(" and {more} more"));
+/// The first of these names, and how many follow.
+pub fn list<N: AsRef<str>>(names: impl Iterator<Item = N>) -> String {
+    let names: Vec<N> = names.collect();
+    let (first, more) = names.split_at_checked(LISTED).unwrap_or((&names, &[]));
+    let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+    match more.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
-    text
 }
 
 fn ports_of(device: &Device) -> String {
@@ -268,23 +269,19 @@ fn ports_of(device: &Device) -> String {
 }
 
 fn devices(facts: &Facts) -> String {
-    let names = facts.devices.iter().map(|device| device.ifname.clone());
+    let names = facts.devices.iter().map(|device| &device.ifname);
     format!("RDMA devices: {}", list(names))
 }
 
 fn interfaces(facts: &Facts) -> String {
     let is_ipoib = |netdev: &&crate::facts::Netdev| netdev.is_infiniband() && netdev.bond.is_none();
-    let names: Vec<String> = facts
-        .netdevs
-        .iter()
-        .filter(is_ipoib)
-        .map(|netdev| netdev.ifname.clone())
-        .collect();
+    let netdevs = facts.netdevs.iter().filter(is_ipoib);
+    let mut names = netdevs.map(|netdev| &netdev.ifname).peekable();
     let mut ports = facts.ports().map(|port| port.name_and_layer()).peekable();
-    match (names.is_empty(), ports.peek()) {
-        (false, _) => format!("IPoIB interfaces: {}", list(names.into_iter())),
-        (true, Some(_)) => format!("no IPoIB interface; RDMA ports: {}", list(ports)),
-        (true, None) => format!("no IPoIB interface; {}", devices(facts)),
+    match (names.peek(), ports.peek()) {
+        (Some(_), _) => format!("IPoIB interfaces: {}", list(names)),
+        (None, Some(_)) => format!("no IPoIB interface; RDMA ports: {}", list(ports)),
+        (None, None) => format!("no IPoIB interface; {}", devices(facts)),
     }
 }
 
@@ -294,11 +291,7 @@ fn guids(facts: &Facts) -> String {
 }
 
 fn cards(facts: &Facts) -> String {
-    let addresses = facts
-        .devices
-        .iter()
-        .filter_map(Device::card)
-        .map(str::to_owned);
+    let addresses = facts.devices.iter().filter_map(Device::card);
     format!("cards: {}", list(addresses))
 }
 

@@ -11,9 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nix::libc;
-
-use super::cpio::{self, Files};
+use super::cpio::{self, Files, invalid};
 use crate::error::{Error, Result};
 
 /// Most bytes that a decompressor may write: no image is that large.
@@ -41,10 +39,6 @@ const FORMATS: [(&[u8], &[&str]); 8] = [
 fn decompressor(start: &[u8]) -> Option<&'static [&'static str]> {
     let format = FORMATS.iter().find(|(magic, _)| start.starts_with(magic));
     format.map(|(_, command)| *command)
-}
-
-fn invalid(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
 /// The files of the image at `path`; `keep` tells whose contents are kept.

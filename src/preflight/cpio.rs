@@ -47,7 +47,7 @@ pub fn begins_archive(bytes: &[u8]) -> bool {
     is_newc(bytes) && bytes.get(..HEADER).is_some_and(digits)
 }
 
-fn invalid(what: impl Into<String>) -> io::Error {
+pub(super) fn invalid(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
@@ -110,8 +110,7 @@ fn plain(name: &str) -> String {
 
 impl Files {
     /// Adds the files of the archive at the start of `reader`, to its trailer; `keep` tells whose
-    /// contents are kept. `start` is what was already read of it. Returns how many bytes the archive
-    /// has.
+    /// contents are kept. Returns how many bytes the archive has.
     pub fn add(&mut self, reader: impl Read, keep: &dyn Fn(&str) -> bool) -> io::Result<u64> {
         let mut archive = Counted { reader, at: 0 };
         loop {

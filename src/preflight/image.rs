@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::cpio::Files;
+use crate::plan::notes::list;
 use crate::plan::{Action, Plan};
 use crate::request::Request;
 use crate::system::blacklist::Blacklist;
@@ -292,7 +293,7 @@ impl Image {
     /// every card that it knows: one file of several may be enough.
     pub fn add_firmware(&mut self, files: &Files, release: &str, module: &str, names: &[String]) {
         let absent = absent_firmware(files, release, names);
-        let list = listed(&absent);
+        let list = list(absent.iter().copied());
         let Some(first) = absent.first() else { return };
         let hint = format!("add it (dracut --install /lib/firmware/{first})");
         match absent.len() == names.len() {
@@ -303,17 +304,6 @@ impl Image {
                 "{module} names firmware that is not in the image: {list}; if the card needs it, {hint}"
             )),
         }
-    }
-}
-
-/// The first of these names, and how many follow.
-fn listed(names: &[&str]) -> String {
-    const LISTED: usize = 8;
-    let more = names.len().saturating_sub(LISTED);
-    let list = names.get(..LISTED).unwrap_or(names).join(", ");
-    match more {
-        0 => list,
-        more => format!("{list} and {more} more"),
     }
 }
 

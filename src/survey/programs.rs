@@ -104,7 +104,8 @@ impl Field {
             Field::State => state(word).map(|state| state.to_string()),
             Field::PhysicalState => phys_state(word).map(|state| state.to_string()),
             Field::Lid | Field::SmLid | Field::Lmc => number(word).map(|n| n.to_string()),
-            Field::PortGuid | Field::NodeGuid => guid(word).map(|guid| guid.to_string()),
+            // `0x0250f7000000a000`, or `0250:f700:0000:a000` as ibv_devinfo prints it.
+            Field::PortGuid | Field::NodeGuid => Guid::parse_written(word).map(|g| g.to_string()),
             Field::LinkLayer | Field::Firmware | Field::Netdev => Some(word.to_owned()),
         };
         value.unwrap_or_else(|| format!("{word:?}"))
@@ -128,14 +129,6 @@ fn number(text: &str) -> Option<u32> {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     }
-}
-
-/// `0x0250f7000000a000`, or `0250:f700:0000:a000` as ibv_devinfo prints it.
-fn guid(text: &str) -> Option<Guid> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).replace(':', "");
-    let is_hex = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then_some(())?;
-    u64::from_str_radix(&digits, 16).ok().map(Guid)
 }
 
 /// The number in the brackets of `PORT_ACTIVE (4)`.

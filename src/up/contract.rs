@@ -68,11 +68,7 @@ pub(super) fn tell_dracut(
     source: &Source<'_>,
     journal: &mut Journal,
 ) -> Option<String> {
-    if !in_initramfs(source.root) {
-        return None;
-    }
-    let wishes = source.expectation.links.iter();
-    let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
+    let ours = ours(source);
     if ours.is_empty() {
         return None;
     }
@@ -87,13 +83,17 @@ pub(super) fn tell_dracut(
 
 /// The host name of the first verified interface that has one, in an initramfs.
 pub(super) fn host_name(source: &Source<'_>) -> Option<String> {
-    if !in_initramfs(source.root) {
-        return None;
-    }
-    let wishes = source.expectation.links.iter();
-    let ours: Vec<&LinkWish> = wishes.filter(|wish| is_addressed(wish)).collect();
-    let mut online = all_online(&ours, source).into_iter();
+    let mut online = all_online(&ours(source), source).into_iter();
     online.find_map(|online| online.ipoib.hostname)
+}
+
+/// The wishes of interfaces with addresses; none outside an initramfs.
+fn ours<'a>(source: &Source<'a>) -> Vec<&'a LinkWish> {
+    let is_initramfs = in_initramfs(source.root);
+    let wishes = source.expectation.links.iter();
+    wishes
+        .filter(|wish| is_initramfs && is_addressed(wish))
+        .collect()
 }
 
 /// The verified interfaces, the boot device first.

@@ -2,11 +2,12 @@
 //! PURE: the interface that the machine boots from, and the interface of an `ip=` that names none.
 //! Sources: dracut 059, `parse-ip-opts.sh`, `net-genrules.sh`, `ifup.sh` of network-legacy.
 
+use std::mem::discriminant;
+
 use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
 
-use crate::request::interfaces::{Key, bonds_of, is_infiniband, is_single, key};
+use crate::request::interfaces::{bonds_of, is_infiniband, is_single, key};
 use crate::request::unquoted;
-use crate::wish::selector::Means;
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -78,7 +79,8 @@ fn is_perhaps_named(arguments: &Arguments<'_>) -> bool {
     let Some(device) = device.filter(|device| is_single(arguments, device)) else {
         return false;
     };
-    let kind = spelling(&key(arguments, &device));
+    // How an interface spells its port.
+    let kind = |one: &Interface<'_>| discriminant(key(arguments, one).port.means());
     let is_name = |interface: &Interface<'_>| matches!(interface, Interface::Name(_));
     let ips = arguments.net.ip.iter().filter_map(|ip| ip.value.interface);
     let slaves = bonds_of(arguments).flat_map(|bond| bond.value.slaves.iter().copied());
@@ -86,27 +88,7 @@ fn is_perhaps_named(arguments: &Arguments<'_>) -> bool {
         .chain(slaves)
         .filter(|other| is_single(arguments, other));
     // Two names are two interfaces.
-    others.any(|other| {
-        !(is_name(&device) && is_name(&other)) && spelling(&key(arguments, &other)) != kind
-    })
-}
-
-/// How a key spells its port.
-fn spelling(key: &Key) -> Spelling {
-    match key.port.means() {
-        Means::Guid(_) => Spelling::Guid,
-        Means::Pci(_) => Spelling::Pci,
-        Means::Port { .. } => Spelling::Port,
-        Means::Name(_) => Spelling::Name,
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Spelling {
-    Name,
-    Guid,
-    Port,
-    Pci,
+    others.any(|other| !(is_name(&device) && is_name(&other)) && kind(&other) != kind(&device))
 }
 
 /// Whether the image's network module is to address any interface that comes up.

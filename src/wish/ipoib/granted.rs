@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::dhcp::v4::lease::Lease;
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::IpoibWish;
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 /// What a server suggests, if the command line requests nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl IpoibWish {
             let gateways = self.gateways.iter().copied().filter(of_family);
             let mut neighbours = neighbours(&own, &routes, gateways);
             neighbours.retain(|route| Some(route.network.address) != self.peer);
-            neighbours.retain(|route| !is_link_local(route.network.address));
+            neighbours.retain(|route| !Autoconf::LinkLocal.is_met_by(route.network.address));
             self.routes.splice(..0, neighbours);
         }
     }
@@ -130,10 +130,6 @@ fn neighbours(
 }
 
 /// Whether the kernel reaches the address on every link.
-fn is_link_local(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
