@@ -329,7 +329,7 @@ fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Status {
     let failed = |server: &ServerReport| server.finding.status == Status::Critical;
     let is_wrong = !may_be_met
         || report.servers.iter().any(failed)
-        || report.root.as_ref().is_some_and(RootReport::is_wrong);
+        || report.root.as_ref().is_some_and(RootReport::has_failed);
     let modules = modules.iter().map(|module| module.finding.status);
     let mut statuses = modules.chain(links.iter().map(|link| link.status));
     // One of several paths to the disk of the root file system is down.

@@ -123,16 +123,9 @@ pub fn journal(report: &Report) -> String {
         let text = |f: &Finding| format!("root: {}", f.named());
         lines.extend(root.trouble().map(|finding| (root.status(), text(finding))));
     }
-    for complaint in &report.complaints {
-        let text = format!("invalid argument: {}", printable(complaint));
-        lines.push((report.status, text));
-    }
-    lines.extend(
-        report
-            .shortfall
-            .as_deref()
-            .map(|text| (report.status, printable(text))),
-    );
+    let shortfall = report.shortfall.as_deref().map(printable);
+    let others = report.invalid_arguments().chain(shortfall);
+    lines.extend(others.map(|text| (report.status, text)));
     lines.retain(|(status, _)| priority(*status) < priority(Status::Ok));
     let verdict = format!("{}, required: {}", count(report), report.require);
     lines.push((

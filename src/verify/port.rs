@@ -53,8 +53,7 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         && facts.devices.is_empty()
         && facts.bare_functions().is_empty()
     {
-        return Finding::failed(Id::DevicePresent, "no RDMA device", &expected)
-            .hint(LOAD_DRIVER);
+        return Finding::failed(Id::DevicePresent, "no RDMA device", &expected).hint(LOAD_DRIVER);
     }
     let others = present::in_words(facts, wish.link_layer.is_some());
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
@@ -220,11 +219,8 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
     match (port.found.port.link_layer, port.wish.link_layer) {
         (None, _) => Finding::unknown(id),
         // EFA devices report this link layer.
-        (Some(LinkLayer::Unknown), _) => Finding {
-            found: Some(LinkLayer::Unknown.to_string()),
-            ..Finding::unknown(id)
-        }
-        .hint("the driver reports neither InfiniBand nor Ethernet"),
+        (Some(LinkLayer::Unknown), _) => Finding::unanswered(id, &LinkLayer::Unknown.to_string())
+            .hint("the driver reports neither InfiniBand nor Ethernet"),
         (Some(found), Some(expected)) if found != expected => {
             Finding::failed(id, &found.to_string(), &expected.to_string())
         }
@@ -236,6 +232,7 @@ pub fn link_layer(port: &Port<'_>) -> Finding {
 pub fn rate(port: &Port<'_>) -> Finding {
     let id = Id::PortRate;
     let required = f64::from(port.least_rate.unwrap_or(0));
+    let expected = format!("{} Gb/sec", required / 1000.0);
     match &port.found.port.rate {
         None => Finding::unknown(id),
         Some(rate) if rate.gbps * 1000.0 >= required => Finding::ok(id, &rate.text),
@@ -244,9 +241,8 @@ pub fn rate(port: &Port<'_>) -> Finding {
                 || rules::is_default_of_ethernet(port.found, rate) =>
         {
             Finding {
-            found: Some(rate.text.clone()),
-            expected: Some(format!("{} Gb/sec", required / 1000.0)),
-            ..Finding::unknown(id)
+            expected: Some(expected),
+            ..Finding::unanswered(id, &rate.text)
         }
         .hint(match port.found.port.link_layer {
             Some(LinkLayer::Ethernet) => {
@@ -259,9 +255,7 @@ pub fn rate(port: &Port<'_>) -> Finding {
             }
         })
         }
-        Some(rate) => {
-            Finding::failed(id, &rate.text, &format!("{} Gb/sec", required / 1000.0))
-        }
+        Some(rate) => Finding::failed(id, &rate.text, &expected),
     }
 }
 

@@ -179,6 +179,11 @@ impl Finding {
         self
     }
 
+    /// A warning, failed, or could not be determined.
+    pub fn needs_attention(&self) -> bool {
+        self.status > Status::Skipped
+    }
+
     /// `WHAT FAILED: FOUND, expected EXPECTED`, or `CHECK is not known` in place of the failure. What
     /// failed stands alone if it ends with what was found.
     pub fn problem(&self) -> String {
@@ -249,9 +254,17 @@ pub struct RootReport {
     pub findings: Vec<Finding>,
 }
 
+impl ModuleReport {
+    /// `NAME: ` and what needs attention; none if nothing does.
+    pub fn diagnosis(&self) -> Option<String> {
+        let sentence = || format!("{}: {}", printable(&self.name), self.finding.sentence());
+        self.finding.needs_attention().then(sentence)
+    }
+}
+
 impl RootReport {
     /// True if a check failed.
-    pub fn is_wrong(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.status() == Status::Critical
     }
 
@@ -560,21 +573,17 @@ impl Report {
 
     /// One line for each object that is not as expected, modules first.
     pub fn troubles(&self) -> Vec<String> {
-        let modules = self
-            .modules
-            .iter()
-            .filter(|module| module.finding.status > Status::Skipped)
-            .map(|module| format!("{}: {}", printable(&module.name), module.finding.sentence()));
+        let modules = self.modules.iter().filter_map(ModuleReport::diagnosis);
         modules
             .chain(self.links.iter().filter_map(LinkReport::diagnosis))
             .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
             .chain(self.root.iter().filter_map(RootReport::diagnosis))
-            .chain(self.wrong_arguments())
+            .chain(self.invalid_arguments())
             .collect()
     }
 
     /// One line for each invalid argument.
-    fn wrong_arguments(&self) -> impl Iterator<Item = String> {
+    pub fn invalid_arguments(&self) -> impl Iterator<Item = String> {
         let lines = self.complaints.iter();
         lines.map(|complaint| format!("invalid argument: {}", printable(complaint)))
     }
@@ -586,12 +595,7 @@ impl Report {
     pub fn reason(&self) -> Option<String> {
         let troubled = self.links.iter().filter(|link| link.trouble().is_some());
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
-        let driver = || {
-            let mut modules = self.modules.iter();
-            let module = modules.find(|module| module.finding.status > Status::Skipped)?;
-            let name = printable(&module.name);
-            Some(format!("{name}: {}", module.finding.sentence()))
-        };
+        let driver = || self.modules.iter().find_map(ModuleReport::diagnosis);
         let others = || {
             let server = self.servers.iter().find_map(ServerReport::diagnosis);
             let root = || self.root.as_ref().and_then(RootReport::diagnosis);
@@ -603,7 +607,7 @@ impl Report {
             Some(link) => link.diagnosis(),
             None => others()
                 .or_else(driver)
-                .or_else(|| self.wrong_arguments().next()),
+                .or_else(|| self.invalid_arguments().next()),
         }
     }
 }

@@ -74,9 +74,8 @@ fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
             &expected.to_string(),
         ),
         (Some(expected), None) => Finding {
-            found: Some(format!("{found}, server unknown")),
             expected: Some(expected.to_string()),
-            ..Finding::unknown(id)
+            ..Finding::unanswered(id, &format!("{found}, server unknown"))
         }
         .hint("/proc/self/mountinfo has no addr= of this mount that ibboot understands"),
         _ => Finding::ok(id, &found),
@@ -96,14 +95,14 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     if mount.paths.is_empty() {
         return match mount.fstype.as_str() {
             OVERLAY => below_overlay(),
-            _ => Finding {
-                found: Some(match mount.source.starts_with("/dev/") {
+            _ => {
+                let why = match mount.source.starts_with("/dev/") {
                     true => format!("{found}: no disk of this name"),
                     false => format!("{}: its disk is not known", mount.fstype),
-                }),
-                ..Finding::unknown(id)
+                };
+                Finding::unanswered(id, &why)
+                    .hint("ibboot finds the disk of a device below /dev in /sys/class/block")
             }
-            .hint("ibboot finds the disk of a device below /dev in /sys/class/block"),
         };
     }
     if let Some(other) = mount.paths.iter().find(|p| p.protocol != Some(protocol)) {
@@ -254,11 +253,7 @@ fn carriers(links: &[LinkReport], is_meant: impl Fn(&LinkReport) -> bool) -> (bo
 
 /// The path uses a link that could not be checked completely.
 fn unsure(found: &str) -> Finding {
-    Finding {
-        found: Some(found.to_owned()),
-        ..Finding::unknown(Id::RootPath)
-    }
-    .hint("see the unknown checks of this link")
+    Finding::unanswered(Id::RootPath, found).hint("see the unknown checks of this link")
 }
 
 /// Over TCP: the route with the longest prefix counts, then that with the lowest metric. Of equal

@@ -69,17 +69,17 @@ impl Report {
     pub fn summary(&self, terminal: &Terminal) -> String {
         let mut out = String::new();
         for module in &self.modules {
-            if is_wrong(&module.finding) {
+            if module.finding.needs_attention() {
                 trouble(&mut out, &module.name, &module.finding, terminal);
             }
         }
         for link in &self.links {
             let name = self.named(link);
-            for finding in link.checks.iter().filter(|finding| is_wrong(finding)) {
+            for finding in link.checks.iter().filter(|f| f.needs_attention()) {
                 trouble(&mut out, &name, finding, terminal);
             }
         }
-        for server in self.servers.iter().filter(|s| is_wrong(&s.finding)) {
+        for server in self.servers.iter().filter(|s| s.finding.needs_attention()) {
             trouble(
                 &mut out,
                 &server.server.to_string(),
@@ -88,7 +88,7 @@ impl Report {
             );
         }
         let findings = self.root.iter().flat_map(|root| &root.findings);
-        for finding in findings.filter(|finding| is_wrong(finding)) {
+        for finding in findings.filter(|f| f.needs_attention()) {
             trouble(&mut out, "root", finding, terminal);
         }
         for complaint in &self.complaints {
@@ -179,12 +179,12 @@ impl Report {
             .links
             .iter()
             .partition(|link| link.required && !link.is_good());
-        let modules = self.modules.iter().filter(|m| is_wrong(&m.finding));
-        let servers = self.servers.iter().filter(|s| is_wrong(&s.finding));
+        let modules = self.modules.iter().filter(|m| m.finding.needs_attention());
+        let servers = self.servers.iter().filter(|s| s.finding.needs_attention());
         let root = self.root.iter().flat_map(|root| &root.findings);
         let causes = required.into_iter().filter_map(link);
         let causes = causes.chain(servers.map(|s| of(&s.finding, &s.server.to_string())));
-        let causes = causes.chain(root.filter(|f| is_wrong(f)).map(|f| of(f, "root")));
+        let causes = causes.chain(root.filter(|f| f.needs_attention()).map(|f| of(f, "root")));
         let causes = causes.chain(optional.into_iter().filter_map(link));
         // As in `reason`: a link that failed explains more than the number.
         let is_explained = self.links.iter().any(|link| link.status == self.status);
@@ -221,10 +221,6 @@ pub fn colour(status: Status) -> Option<Colour> {
 
 /// The most good links that a summary describes.
 const SHOWN: usize = 4;
-
-fn is_wrong(finding: &Finding) -> bool {
-    finding.status > Status::Skipped
-}
 
 /// The problem and, below it, what to do.
 fn trouble(out: &mut String, object: &str, finding: &Finding, terminal: &Terminal) {
