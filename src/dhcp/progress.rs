@@ -40,6 +40,11 @@ pub struct Counts {
     pub taken: Option<String>,
 }
 
+/// Counts one more.
+pub(super) fn count(counter: &mut u32) {
+    *counter = counter.saturating_add(1);
+}
+
 /// Whether nothing was counted.
 pub(super) fn is_none(count: &u32) -> bool {
     *count == 0

@@ -16,7 +16,7 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::progress::Counts;
+use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
 
@@ -301,7 +301,7 @@ impl Client {
         if self.sent < REQUESTS {
             return self.send(now);
         }
-        self.counts.unanswered_requests += 1;
+        count(&mut self.counts.unanswered_requests);
         self.shun(server);
         self.enter(now, State::Selecting)
     }
@@ -345,7 +345,7 @@ impl Client {
         let Some((message, to)) = self.message() else {
             return Vec::new();
         };
-        self.counts.sent += 1;
+        count(&mut self.counts.sent);
         self.due = match self.state {
             State::Renewing | State::Rebinding => self.next_time(now),
             _ => Some(now.saturating_add(self.backoff(self.sent))),

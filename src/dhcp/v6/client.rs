@@ -16,7 +16,7 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::progress::Counts;
+use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
 
@@ -266,7 +266,7 @@ impl Client {
         if self.sent < REQUESTS {
             return self.send(now);
         }
-        self.counts.unanswered_requests = self.counts.unanswered_requests.saturating_add(1);
+        count(&mut self.counts.unanswered_requests);
         self.shun();
         if self.is_over(now) {
             return self.ended(now);
@@ -312,7 +312,7 @@ impl Client {
             self.due = Some(now.saturating_add(REFUSED));
             return Vec::new();
         };
-        self.counts.sent = self.counts.sent.saturating_add(1);
+        count(&mut self.counts.sent);
         self.last_ns = now;
         self.wait_ns = self.next_wait();
         let again = now.saturating_add(self.wait_ns);

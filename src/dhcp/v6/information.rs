@@ -17,7 +17,7 @@ use super::lease::{
 };
 use super::packet::{Kind, Message, TRANSACTION, option};
 use crate::dhcp::identity::RequestedId;
-use crate::dhcp::progress::Counts;
+use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::hardware::Hex;
 use crate::system::clock::SECOND;
@@ -240,7 +240,7 @@ impl Asker {
         if self.counts.sent == 0 {
             self.began_ns = now;
         }
-        self.counts.sent = self.counts.sent.saturating_add(1);
+        count(&mut self.counts.sent);
         let slowest = self.slowest_s.map(|seconds| u64::from(seconds) * SECOND);
         let base = match self.wait_ns {
             0 => FIRST,
@@ -284,7 +284,6 @@ impl Asker {
 
     /// Handles a message to the client's port.
     pub fn received(&mut self, message: &Answer) -> Vec<Action> {
-        let count = |counter: &mut u32| *counter = counter.saturating_add(1);
         if message.kind != Kind::Reply || self.answer.is_some() || self.counts.sent == 0 {
             count(&mut self.counts.unsolicited);
             return Vec::new();

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use super::{Action, Client, GRACE, OFFERS, State};
 use crate::dhcp::brake::Reason;
+use crate::dhcp::progress::count;
 use crate::dhcp::v4::answer::Answer;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::packet::Kind;
@@ -16,7 +17,7 @@ impl Client {
     /// Whether an answer of this transaction is for this client; an answer for another one is counted.
     pub fn is_awaited(&mut self, xid: u32) -> bool {
         if ![self.xid, self.former_xid].contains(&xid) {
-            self.counts.foreign = self.counts.foreign.saturating_add(1);
+            count(&mut self.counts.foreign);
         }
         xid == self.xid
     }
@@ -33,7 +34,7 @@ impl Client {
         // another client (RFC 6842).
         let id = message.client_id.as_ref();
         if id.is_some_and(|id| *id != self.config.identity.client_id) {
-            self.counts.foreign += 1;
+            count(&mut self.counts.foreign);
             return Vec::new();
         }
         if let Some(why) = self.not_our_hardware(message) {
@@ -51,7 +52,7 @@ impl Client {
             ) => self.refused(now, message),
             // FORCERENEW is ignored too: its sender cannot be verified (RFC 3203 5.4).
             _ => {
-                self.counts.unsolicited += 1;
+                count(&mut self.counts.unsolicited);
                 Vec::new()
             }
         }
@@ -59,7 +60,7 @@ impl Client {
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
     fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
-        self.counts.unusable = self.counts.unusable.saturating_add(1);
+        count(&mut self.counts.unusable);
         let from = message
             .server
             .map_or_else(String::new, |server| format!(" from {server}"));
@@ -120,7 +121,7 @@ impl Client {
             let why = Reason::new("another address is kept", why);
             return self.reject(now, message, &why);
         }
-        self.counts.offers = self.counts.offers.saturating_add(1);
+        count(&mut self.counts.offers);
         let known = |other: &Lease| other.server == offer.server;
         if self.offers.iter().any(known) {
             return Vec::new();
@@ -208,7 +209,7 @@ impl Client {
             let why = Reason::new("an address that was not requested", why);
             return self.reject(now, message, &why);
         }
-        self.counts.replies += 1;
+        count(&mut self.counts.replies);
         if let Some(held) = &self.held {
             // A strange server must not silence the client for years. A client may renew before T1 (RFC
             // 2131 4.4.5), and the address of a root file system stays when its lease ends.
@@ -253,7 +254,7 @@ impl Client {
                 printable(&redact::place(words))
             )
         };
-        self.counts.refusals += 1;
+        count(&mut self.counts.refusals);
         self.counts.why_refused = Some(why.clone());
         if self.has_ended && self.state == State::Rebooting {
             // Only the next DISCOVER can bring the address back.

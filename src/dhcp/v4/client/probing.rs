@@ -6,6 +6,7 @@
 use std::net::Ipv4Addr;
 
 use super::{Action, Client, Destination, SECOND, State};
+use crate::dhcp::progress::count;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::lease::Lease;
 use crate::hardware::Hex;
@@ -102,7 +103,7 @@ impl Client {
             DECLINED
         }));
         self.declines = self.declines.saturating_add(1);
-        self.counts.sent += 1;
+        count(&mut self.counts.sent);
         let line = format!("{what}: declined; requesting another address");
         let mut actions = self.warn_of_lease(now, "taken", line);
         let broadcast = Destination::Link(Ipv4Addr::UNSPECIFIED);

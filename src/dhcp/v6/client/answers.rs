@@ -8,6 +8,7 @@ use super::{
     AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
 };
 use crate::dhcp::brake::Reason;
+use crate::dhcp::progress::count;
 use crate::dhcp::v6::answer::{Answer, Context};
 use crate::dhcp::v6::lease::{Lease, Refusal};
 use crate::dhcp::v6::packet::Kind;
@@ -32,7 +33,7 @@ impl Client {
         if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
             // RECONFIGURE is ignored too: the client never accepted reconfiguration (RFC 8415
             // 18.2.11).
-            self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
+            count(&mut self.counts.unsolicited);
             return Vec::new();
         }
         let own = self.config.identity.duid.as_slice();
@@ -42,7 +43,7 @@ impl Client {
         };
         if !is_ours {
             if message.transaction != self.former {
-                self.counts.foreign = self.counts.foreign.saturating_add(1);
+                count(&mut self.counts.foreign);
             }
             return Vec::new();
         }
@@ -72,7 +73,7 @@ impl Client {
             // Any REPLY ends the DECLINE exchange, whatever its status.
             (Kind::Reply, State::Declining) => self.after_decline(now),
             _ => {
-                self.counts.unsolicited = self.counts.unsolicited.saturating_add(1);
+                count(&mut self.counts.unsolicited);
                 Vec::new()
             }
         }
@@ -91,7 +92,7 @@ impl Client {
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
     fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
-        self.counts.unusable = self.counts.unusable.saturating_add(1);
+        count(&mut self.counts.unusable);
         let what = format!("{} from {}: {why}", message.kind, message.from);
         let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
         // The report changes no more often than the log.
@@ -121,7 +122,7 @@ impl Client {
 
     /// Counts a refusal with its reason, and logs it.
     fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
-        self.counts.refusals = self.counts.refusals.saturating_add(1);
+        count(&mut self.counts.refusals);
         let what = format!("server {from} refuses: {refusal}");
         let lines = self.warn(now, refusal.kind(), what.clone());
         if !lines.is_empty() || self.counts.why_refused.is_none() {
@@ -140,7 +141,7 @@ impl Client {
         if let Some(why) = self.is_kept_from(&lease) {
             return self.reject(now, message, &why);
         }
-        self.counts.offers = self.counts.offers.saturating_add(1);
+        count(&mut self.counts.offers);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
         if self.offers.iter().any(known) {
             return Vec::new();
@@ -208,7 +209,7 @@ impl Client {
         if let Some(why) = self.is_kept_from(&lease) {
             return self.reject(now, message, &why);
         }
-        self.counts.replies = self.counts.replies.saturating_add(1);
+        count(&mut self.counts.replies);
         let mut actions = Vec::new();
         if let Some(held) = &self.held
             && held.address != lease.address
