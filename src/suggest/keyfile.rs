@@ -9,6 +9,7 @@ use kernel_cmdline::Guid;
 
 use crate::hardware::HardwareAddress;
 use crate::inet::{Address, Route};
+use crate::system::modules::glob;
 use crate::wish::ipoib::{FULL_MEMBER, Mode};
 
 /// The program that a file configures.
@@ -80,45 +81,9 @@ impl Profile {
     }
 
     fn has_name(&self, name: &str) -> bool {
-        self.names.iter().any(|pattern| matches(pattern, name))
+        let fits = |pattern: &String| glob(pattern.as_bytes(), name.as_bytes());
+        self.names.iter().any(fits)
     }
-}
-
-/// A name against a pattern with `*` and `?`.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut rest = name;
-    let mut parts = pattern.split('*').peekable();
-    let mut is_first = true;
-    while let Some(part) = parts.next() {
-        let is_last = parts.peek().is_none();
-        let starts = |text: &str| -> Option<usize> {
-            let mut length = 0;
-            let mut characters = text.chars();
-            for expected in part.chars() {
-                let found = characters.next()?;
-                if expected != '?' && expected != found {
-                    return None;
-                }
-                length += found.len_utf8();
-            }
-            Some(length)
-        };
-        let fits = |at: &usize| {
-            let text = rest.get(*at..).and_then(starts);
-            text.is_some_and(|length| !is_last || at + length == rest.len())
-        };
-        let places = match is_first {
-            true => 0..1,
-            false => 0..rest.len() + 1,
-        };
-        let Some(at) = places.into_iter().find(fits) else {
-            return false;
-        };
-        let length = rest.get(at..).and_then(starts).unwrap_or_default();
-        rest = rest.get(at + length..).unwrap_or_default();
-        is_first = false;
-    }
-    rest.is_empty()
 }
 
 /// A line of the file: its section, key and value. The line that begins a section has an empty key.
@@ -454,24 +419,6 @@ mod tests {
         let profile = of_manager("f", text).unwrap();
         assert_eq!(profile.gateways, ["fd00::1".parse::<IpAddr>().unwrap()]);
         assert_eq!(profile.addresses.len(), 2);
-    }
-
-    #[test]
-    fn patterns_match_as_in_a_shell() {
-        for (pattern, name, expected) in [
-            ("ib0", "ib0", true),
-            ("ib0", "ib01", false),
-            ("ib*", "ibp9s0", true),
-            ("*", "ib0", true),
-            ("*s0", "ibp9s0", true),
-            ("*s0", "ibp9s0f1", false),
-            ("ib?", "ib0", true),
-            ("ib?", "ib", false),
-            ("i*p*0", "ibp9s0", true),
-            ("i*s0s0", "ibs0s0", true),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
     }
 
     proptest! {

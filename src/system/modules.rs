@@ -248,7 +248,7 @@ impl Index {
 
 /// fnmatch(3) with `*` and `?`; PCI aliases use no other pattern. The worst case compares each byte
 /// of one text with each byte of the other.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0usize, 0usize);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -568,6 +568,16 @@ mod tests {
             ("a?c", "abc", true),
             ("", "a", false),
             ("a*b*c", "aXbYbZc", true),
+            ("ib0", "ib0", true),
+            ("ib0", "ib01", false),
+            ("ib*", "ibp9s0", true),
+            ("*", "ib0", true),
+            ("*s0", "ibp9s0", true),
+            ("*s0", "ibp9s0f1", false),
+            ("ib?", "ib0", true),
+            ("ib?", "ib", false),
+            ("i*p*0", "ibp9s0", true),
+            ("i*s0s0", "ibs0s0", true),
         ] {
             assert_eq!(
                 glob(pattern.as_bytes(), text.as_bytes()),
