@@ -327,17 +327,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
 fn nothing() -> Expectation {
     Expectation {
         schema: SCHEMA,
-        boot_id: None,
-        require: Require::Listed,
-        links: Vec::new(),
-        any_port: None,
-        rates: Vec::new(),
-        link_layers: Vec::new(),
-        cards: Vec::new(),
-        modules: Vec::new(),
-        servers: Vec::new(),
-        root: None,
-        complaints: Vec::new(),
+        ..Expectation::default()
     }
 }
 

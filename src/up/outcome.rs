@@ -410,19 +410,8 @@ mod tests {
 
     fn report(links: Vec<LinkReport>) -> Report {
         Report {
-            schema: SCHEMA,
-            boot_id: None,
-            taken_ns: 0,
-            status: Status::Ok,
-            satisfied: false,
-            require: String::new(),
-            shortfall: None,
-            modules: Vec::new(),
             links,
-            others: Vec::new(),
-            servers: Vec::new(),
-            root: None,
-            complaints: Vec::new(),
+            ..Report::default()
         }
     }
 

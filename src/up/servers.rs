@@ -150,19 +150,8 @@ mod tests {
             finding,
         }];
         Report {
-            schema: 1,
-            boot_id: None,
-            taken_ns: 0,
-            status: Status::Ok,
-            satisfied: false,
-            require: String::new(),
-            shortfall: None,
-            modules: Vec::new(),
-            links: Vec::new(),
-            others: Vec::new(),
             servers,
-            root: None,
-            complaints: Vec::new(),
+            ..Report::default()
         }
     }
 

@@ -627,18 +627,8 @@ mod tests {
     #[test]
     fn without_a_port_not_every_port_is_verified() {
         let expectation = Expectation {
-            schema: SCHEMA,
-            boot_id: None,
             require: Require::All,
-            links: Vec::new(),
-            any_port: None,
-            rates: Vec::new(),
-            link_layers: Vec::new(),
-            cards: Vec::new(),
-            modules: Vec::new(),
-            servers: Vec::new(),
-            root: None,
-            complaints: Vec::new(),
+            ..Expectation::default()
         };
         let report = verify(&expectation, &Facts::default());
         assert_eq!((report.satisfied, report.status), (false, Status::Unknown));

@@ -16,7 +16,7 @@ use crate::wish::expectation::{LinkWish, Target};
 use crate::wish::origin::Origin;
 
 /// Result of a check, of a link or of the whole report, in ascending order of severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Passed.
@@ -26,6 +26,7 @@ pub enum Status {
     /// Works, but needs attention.
     Warning,
     /// Could not be determined.
+    #[default]
     Unknown,
     /// Failed.
     Critical,
@@ -531,7 +532,7 @@ impl NoReport {
 }
 
 /// The whole report, as `ibboot check --format json` prints it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Version of the shape.
     pub schema: u32,

@@ -289,19 +289,11 @@ mod tests {
 
     fn report(status: Status, links: Vec<LinkReport>) -> Report {
         Report {
-            schema: crate::SCHEMA,
-            boot_id: None,
-            taken_ns: 0,
             status,
             satisfied: status <= Status::Warning,
             require: "any InfiniBand port".to_owned(),
-            shortfall: None,
-            modules: Vec::new(),
             links,
-            others: Vec::new(),
-            servers: Vec::new(),
-            root: None,
-            complaints: Vec::new(),
+            ..Report::default()
         }
     }
 

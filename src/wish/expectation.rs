@@ -17,10 +17,11 @@ use crate::wish::selector::Selector;
 use crate::wish::storage;
 
 /// How many of the links must be verified (`rd.ib.require=`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Require {
     /// Every link in the list that is marked required.
+    #[default]
     Listed,
     /// Any links of this number.
     Count(u32),
@@ -246,7 +247,7 @@ pub struct RootWish {
 }
 
 /// `/run/ibboot/expected.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
     /// Version of the shape.
     pub schema: u32,
