@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use super::Timeline;
 use super::lanes::is_of;
+use crate::error::printable;
 use crate::handover::{Mark, Outcome, Phase};
 use crate::system::clock::SECOND;
 use crate::verify::checks::Awaits;
@@ -28,8 +29,15 @@ pub enum Share {
 }
 
 impl Share {
-    /// In words.
-    pub fn words(self) -> String {
+    /// In words, with the name of what waited.
+    pub(super) fn named(self, whose: &str) -> String {
+        match whose {
+            "" => self.words(),
+            whose => format!("{} ({})", self.words(), printable(whose)),
+        }
+    }
+
+    fn words(self) -> String {
         match self {
             Share::Before => "kernel and initramfs before ibboot up".to_owned(),
             Share::Wait(awaits) => {
@@ -189,6 +197,12 @@ impl Timeline {
             }
         }
         pieces
+    }
+
+    /// This time as a part of the boot, rounded.
+    pub(super) fn percent(&self, ns: u64) -> u128 {
+        let end = u128::from(self.end_ns());
+        (u128::from(ns) * 100 + end / 2) / end
     }
 
     /// The shares of the boot time, the longest first: ns, what, and of whom.

@@ -48,18 +48,13 @@ impl Timeline {
              <text x=\"12\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
             title = markup(&self.title()),
         );
-        let end = u128::from(self.end_ns());
         for (row, (ns, share, whose)) in (0_u64..).zip(&shares) {
-            let percent = (u128::from(*ns) * 100 + end / 2) / end;
-            let whose = match whose.is_empty() {
-                true => String::new(),
-                false => format!(" ({whose})"),
-            };
-            let text = format!("{} s, {percent} %: {}{whose}", tenths(*ns), share.words());
             let y = 42 + LINE * row;
             out.push_str(&format!(
-                "<text x=\"12\" y=\"{y}\">{}</text>\n",
-                markup(&printable(&text))
+                "<text x=\"12\" y=\"{y}\">{} s, {} %: {}</text>\n",
+                tenths(*ns),
+                self.percent(*ns),
+                markup(&share.named(whose))
             ));
         }
         self.draw_axis(&mut out, top, bottom);

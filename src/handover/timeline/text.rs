@@ -51,16 +51,9 @@ impl Timeline {
     }
 
     fn write_shares(&self, out: &mut String, terminal: &Terminal) {
-        let end = u128::from(self.end_ns());
         for (ns, share, whose) in self.shares() {
-            let percent = (u128::from(ns) * 100 + end / 2) / end;
-            let whose = match whose.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", printable(&whose)),
-            };
-            let text = format!("{}{whose}", share.words());
-            let head = format!("{:>8} s {percent:>3} %  ", tenths(ns));
-            let wrapped = terminal.wrapped(&text, head.len());
+            let head = format!("{:>8} s {:>3} %  ", tenths(ns), self.percent(ns));
+            let wrapped = terminal.wrapped(&share.named(&whose), head.len());
             out.push_str(&head);
             out.push_str(wrapped.trim_start());
         }
@@ -145,14 +138,10 @@ impl Timeline {
         out.push_str("\ncritical chain, seconds since kernel start:\n");
         for piece in self.pieces() {
             let took = piece.to_ns.saturating_sub(piece.from_ns);
-            let whose = match piece.object {
-                "" => String::new(),
-                object => format!(" ({})", printable(object)),
-            };
             out.push_str(&format!(
-                "{:>10}  {}{whose} for {} s\n",
+                "{:>10}  {} for {} s\n",
                 seconds(piece.from_ns),
-                piece.share.words(),
+                piece.share.named(piece.object),
                 seconds(took),
             ));
         }
