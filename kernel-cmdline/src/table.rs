@@ -38,9 +38,6 @@ pub enum Effect {
     /// ibboot carries the argument out for InfiniBand interfaces, dracut's network module for all
     /// others.
     InfiniBand,
-    /// ibboot carries the argument out for its own DHCP clients, dracut's network module for all
-    /// others.
-    Dhcp,
     /// ibboot checks the argument; dracut's network module carries it out.
     LeftToDracut,
     /// ibboot checks the argument; dracut's network module applies it to the interfaces that it sets
@@ -53,7 +50,7 @@ impl Effect {
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::CarriedOut => None,
-            Self::InfiniBand | Self::Dhcp => Some(
+            Self::InfiniBand => Some(
                 "ibboot applies this argument to InfiniBand interfaces, dracut's network module to all others.",
             ),
             Self::LeftToDracut => {

@@ -167,7 +167,7 @@ pub(super) const ADDRESSES: Group = Group {
                    nameserver=.",
             example: "rd.peerdns=0",
             origin: Origin::Dracut,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.route",
@@ -241,7 +241,7 @@ pub(super) const SETTINGS: Group = Group {
                    also has a link-local address.",
             example: "rd.net.timeout.dhcp=45",
             origin: Origin::Dracut,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.net.timeout.ip-required",
@@ -253,7 +253,7 @@ pub(super) const SETTINGS: Group = Group {
                    argument, its family is always required.",
             example: "rd.net.timeout.ip-required=30",
             origin: Origin::NetworkManager,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.net.dhcp.retry",
@@ -262,7 +262,7 @@ pub(super) const SETTINGS: Group = Group {
             help: "The number of DHCP tries.",
             example: "rd.net.dhcp.retry=3",
             origin: Origin::Dracut,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.net.dhcp.vendor-class",
@@ -271,7 +271,7 @@ pub(super) const SETTINGS: Group = Group {
             help: "The vendor class for the DHCPv4 server.",
             example: "rd.net.dhcp.vendor-class=ibboot",
             origin: Origin::NetworkManager,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
         Parameter {
             name: "rd.net.dhcp.dscp",
@@ -291,7 +291,7 @@ pub(super) const SETTINGS: Group = Group {
                    uses both; DHCPv6 ignores any other identifier.",
             example: "rd.net.dhcp.client-id=ib0:20-00-02-c9-03-00-0a-1b-2c",
             origin: Origin::NetworkManager,
-            effect: Effect::Dhcp,
+            effect: Effect::InfiniBand,
         },
     ],
 };
