@@ -73,6 +73,7 @@ pub struct Inventory {
 
 impl Inventory {
     /// Looks at the tree.
+    #[cfg(test)]
     pub fn read(root: &Root) -> Result<Inventory> {
         Inventory::read_by(root, Readers::of(root, ONCE).as_ref())
     }

@@ -119,18 +119,6 @@ pub fn number(what: &'static str, raw: &str) -> Result<u32> {
     decimal(raw.trim()).ok_or_else(|| ParseError::new(what, raw))
 }
 
-/// `ports/N/counters/*`: a decimal number, or `None` for `N/A (no PMA)`, which a port without
-/// performance management shows.
-pub fn counter(raw: &str) -> Result<Option<u64>> {
-    let text = raw.trim();
-    if text.starts_with("N/A") {
-        return Ok(None);
-    }
-    decimal(text)
-        .map(Some)
-        .ok_or_else(|| ParseError::new("counter", raw))
-}
-
 /// `node_guid`, `sys_image_guid`: `5054:00ff:fe00:0001`; also `0x505400fffe000001`, the `Display`
 /// text of [`Guid`].
 pub fn guid(raw: &str) -> Result<Guid> {
@@ -322,9 +310,6 @@ mod tests {
         assert_eq!(number("SM SL", "7\n"), Ok(7));
         assert_eq!(number("SM SL", "+7"), refused("SM SL", "+7"));
         assert_eq!(number("SM SL", ""), refused("SM SL", ""));
-        assert_eq!(counter("18446744073709551615\n"), Ok(Some(u64::MAX)));
-        assert_eq!(counter("N/A (no PMA)\n"), Ok(None));
-        assert_eq!(counter("-1"), refused("counter", "-1"));
     }
 
     #[test]
@@ -392,7 +377,6 @@ mod tests {
                 rate(&raw).err(),
                 lid(&raw).err(),
                 pkey(&raw).err(),
-                counter(&raw).err(),
                 guid(&raw).err(),
                 gid(&raw).err(),
             ];

@@ -56,11 +56,6 @@ impl Identity {
             client_id,
         })
     }
-
-    /// True on InfiniBand.
-    pub fn is_infiniband(&self) -> bool {
-        self.hardware_type == HardwareType::InfiniBand
-    }
 }
 
 #[cfg(test)]

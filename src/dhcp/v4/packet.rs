@@ -9,8 +9,6 @@ use std::net::Ipv4Addr;
 use crate::dhcp::message_kinds;
 use crate::hardware::Hex;
 
-/// Bytes before the options: the BOOTP header and the magic cookie.
-pub const HEADER: usize = 240;
 /// Smallest message that every relay forwards (RFC 951: 300 bytes, RFC 1542 2.1).
 const SMALLEST: usize = 300;
 /// Largest message that is decoded; option 57 requests less.

@@ -6,6 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Bytes before the options: the BOOTP header and the magic cookie.
+const HEADER: usize = 240;
+
 /// The header of an OFFER and the cookie, `sname` and `file` as given.
 fn header(sname: &[u8], file: &[u8]) -> Vec<u8> {
     let mut bytes = vec![2, 32, 0, 0, 0xde, 0xad, 0xbe, 0xef, 0, 3, 0x80, 0];
