@@ -108,8 +108,10 @@ pub fn reserve(request: &Request) -> Vec<File> {
     if !left.is_empty() {
         network.push_str(&format!("Name=!{}\n", left.join(" ")));
     }
-    let bonds: Vec<&str> = bonds.map(|bond| bond.name.as_str()).collect();
-    let mut files = hands_off(&device, &network, &bonds, true, Some(ETC));
+    let bonds = bonds.map(|bond| bond.name.as_str());
+    let bonds: Vec<&str> = bonds.filter(|name| is_plain(name)).collect();
+    let mut files = vec![of_manager(device, &bonds)];
+    files.extend(of_networkd(ETC, &network, &bonds));
     files.push(legacy_hands_off(&left, &bonds));
     files
 }
@@ -126,7 +128,7 @@ fn legacy_hands_off(left: &[&str], bonds: &[&str]) -> File {
     }
     let mut rules = rule + EMPTIED;
     // A bond has the hardware type of Ethernet until an IPoIB interface is in the bond.
-    for name in bonds.iter().filter(|name| is_plain(name)) {
+    for name in bonds {
         rules.push_str(&format!(
             "SUBSYSTEM==\"net\", KERNEL==\"{name}\", {EMPTIED}"
         ));
@@ -140,31 +142,22 @@ fn legacy_hands_off(left: &[&str], bonds: &[&str]) -> File {
     }
 }
 
-/// The files for one or both programs; `networkd` is the top of networkd's directory. A bond is
-/// matched by its name, because it has no address of its own.
-fn hands_off(
-    device: &str,
-    network: &str,
-    bonds: &[&str],
-    nm: bool,
-    networkd: Option<&'static str>,
-) -> Vec<File> {
-    let bonds = bonds.iter().filter(|name| is_plain(name));
-    let mut files = Vec::new();
-    if nm {
-        let mut device = device.to_owned();
-        for name in bonds.clone() {
-            device.push_str(&format!(";interface-name:={name}"));
-        }
-        files.push(nm_hands_off(&device));
+/// The file for NetworkManager. A bond is matched by its name, because it has no address of its own.
+fn of_manager(mut device: String, bonds: &[&str]) -> File {
+    for name in bonds {
+        device.push_str(&format!(";interface-name:={name}"));
     }
-    if let Some(top) = networkd {
-        files.push(networkd_hands_off(top, NETWORKD_HANDS_OFF, network));
-        files.extend(bonds.map(|name| {
-            let file = format!("00-ibboot-{name}.network");
-            networkd_hands_off(top, &file, &format!("Name={name}\n"))
-        }));
-    }
+    nm_hands_off(&device)
+}
+
+/// The files for systemd-networkd, below the top of its directory.
+fn of_networkd(top: &'static str, network: &str, bonds: &[&str]) -> Vec<File> {
+    let of_bond = |name: &&str| {
+        let file = format!("00-ibboot-{name}.network");
+        networkd_hands_off(top, &file, &format!("Name={name}\n"))
+    };
+    let mut files = vec![networkd_hands_off(top, NETWORKD_HANDS_OFF, network)];
+    files.extend(bonds.iter().map(of_bond));
     files
 }
 
@@ -189,10 +182,15 @@ pub fn hand_over(
         .iter()
         .map(|a| format!("MACAddress={a}\n"))
         .collect();
-    let names = bonds(handover, report);
-    let nm = handover != Handover::Nm;
-    let networkd = (handover != Handover::Networkd).then_some(RUN);
-    let mut files = hands_off(&device.join(";"), &network, &names, nm, networkd);
+    let names = bonds(handover, report).into_iter();
+    let names: Vec<&str> = names.filter(|name| is_plain(name)).collect();
+    let mut files = Vec::new();
+    if handover != Handover::Nm {
+        files.push(of_manager(device.join(";"), &names));
+    }
+    if handover != Handover::Networkd {
+        files.extend(of_networkd(RUN, &network, &names));
+    }
     for interface in &kept {
         match handover {
             Handover::Nm => files.extend(nm_profile(interface).into_iter().flatten()),
@@ -201,7 +199,7 @@ pub fn hand_over(
         }
     }
     let wish_of = |name: &str| expectation.links.iter().find(|link| link.target == name);
-    for name in names.into_iter().filter(|name| is_plain(name)) {
+    for name in names {
         let wish = wish_of(name).and_then(|link| link.bond.as_ref().zip(link.ipoib.as_ref()));
         let clients = Clients::of(name, facts);
         match (handover, wish) {
@@ -216,7 +214,9 @@ pub fn hand_over(
             _ => {}
         }
     }
-    files.extend(networkd.into_iter().flat_map(|top| by_name(top, &netdevs)));
+    if handover != Handover::Networkd {
+        files.extend(by_name(&netdevs));
+    }
     files
 }
 
@@ -228,7 +228,7 @@ const ONLY_OLD: &str = "Credential=ibboot.none\n";
 /// then the file with the addresses, which has no other setting: with `Type=infiniband` beside the
 /// addresses systemd 249 would match every InfiniBand interface. From 250 on the addresses also match
 /// an interface that udev renames.
-fn by_name(top: &'static str, netdevs: &[&Netdev]) -> Vec<File> {
+fn by_name(netdevs: &[&Netdev]) -> Vec<File> {
     let by_name = netdevs
         .iter()
         .map(|netdev| (netdev.ifname.as_str(), netdev));
@@ -240,7 +240,7 @@ fn by_name(top: &'static str, netdevs: &[&Netdev]) -> Vec<File> {
             ""
         };
         let network = format!("Type=infiniband\nName={name}\n{only_old}");
-        networkd_hands_off(top, &format!("00-ibboot-{name}.network"), &network)
+        networkd_hands_off(RUN, &format!("00-ibboot-{name}.network"), &network)
     };
     by_name.into_iter().map(file).collect()
 }
