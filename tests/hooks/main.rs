@@ -23,7 +23,7 @@ fn site_settings_go_by_normal_driver_names() {
         site class 'options drivers x=1'; site any 'options e1000e x=1'; site plus 'options xx y=1'
         cat > /run/site.sh <<'END'
         . \"$1/module-setup.sh\"
-        inst_simple() { echo \"${1#/etc/modprobe.d/}\"; }
+        inst_multiple() { echo \"${1#/etc/modprobe.d/}\"; }
         shopt -s nullglob
         ibboot_drivers='ib-ipoib =drivers/infiniband x+ odd-hca' add_drivers=' my_hca .* '
         install_site_settings | grep -v / | sort
