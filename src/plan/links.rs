@@ -161,7 +161,9 @@ impl Draft<'_> {
         if let Some(reason) = &refused {
             self.refuse(name, reason, Some(&bond.origin));
         } else if !self.load(drivers::BONDING, Some(&bond.origin)) {
-            refused = Some(self.why_not(drivers::BONDING));
+            let reason = self.why_not(drivers::BONDING);
+            self.refuse(name, &reason, Some(&bond.origin));
+            refused = Some(reason);
         }
         // rd.ib.require= may list the bond.
         links.retain(|link| link.target != *name);

@@ -72,7 +72,26 @@ pub fn bonds(
             interface.refused.get_or_insert(reason);
         }
     }
+    refuse_partitions(&bonds, interfaces);
     bonds
+}
+
+/// Only an IPoIB interface of a port has children: a bond has no `create_child`.
+fn refuse_partitions(
+    bonds: &[Requested<RequestedBond>],
+    interfaces: &mut [Requested<InterfaceWish>],
+) {
+    for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
+        let mut all = bonds.iter().map(|bond| &bond.value.interface);
+        let parent = all.find(|bond| bond.port == interface.port);
+        if let (Some(bond), Some(_)) = (parent, interface.ipoib.pkey) {
+            let reason = format!(
+                "{} is a bond: request a partition of its interfaces",
+                bond.name
+            );
+            interface.refused.get_or_insert(reason);
+        }
+    }
 }
 
 /// Everything that one `bond=` requests.
