@@ -11,8 +11,9 @@ const INTRODUCTION: &[&str] = &[
     "The kernel arguments that ibboot reads in the initramfs. Existing arguments keep their meaning; the arguments \
      that begin with rd.ib. are ibboot's own.",
     "In an initramfs they are read from /etc/cmdline.d/*.conf, /etc/cmdline, /proc/cmdline and \
-     /run/initramfs/cmdline.d/*.conf, in this order; elsewhere from /proc/cmdline only, but ibboot plan always reads all of them. A newline is a space, and # begins no comment. Names are \
-     compared exactly: - and _ differ, except in the names of modules.",
+     /run/initramfs/cmdline.d/*.conf, in this order; elsewhere from /proc/cmdline only, but ibboot plan \
+     always reads all of them. A newline is a space, and # begins no comment. Names are compared exactly: - and _ \
+     differ, except in the names of modules.",
     "Arguments are separated by spaces. A double quote begins or ends a part in which spaces do not separate; there \
      are no escapes. Quotes around a whole argument or a whole value are removed.",
     "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off, \
