@@ -35,11 +35,14 @@ pub async fn once(report: &Report) -> Vec<ServerAnswer> {
 
 /// Tests one server, and waits up to 9 s for its answer.
 pub async fn ask(server: Server) -> ServerAnswer {
-    let answer = match timeout(PATIENCE, connect(server)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(e)) => refused(&e),
-        Err(_) => Answer::Silent,
+    let (answer, accepted) = match timeout(PATIENCE, connect(server)).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(e)) => (refused(&e), None),
+        Err(_) => (Answer::Silent, None),
     };
+    if let Some(cm) = accepted {
+        hang_up(&cm).await;
+    }
     ServerAnswer { server, answer }
 }
 
@@ -52,7 +55,8 @@ fn refused(error: &io::Error) -> Answer {
     }
 }
 
-async fn connect(server: Server) -> io::Result<Answer> {
+/// The answer, and the connection if the server has accepted one.
+async fn connect(server: Server) -> io::Result<(Answer, Option<AsyncFd<Cm>>)> {
     let cm = watched(Cm::begin(server.address, server.port, RESOLVE_MS)?)?;
     loop {
         match next(&cm).await? {
@@ -60,20 +64,14 @@ async fn connect(server: Server) -> io::Result<Answer> {
             Next::Connect => match cm.get_ref().connect() {
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                     let (node_guid, port) = cm.get_ref().way()?;
-                    return Ok(Answer::Resolved {
-                        node_guid: Guid(node_guid),
-                        port,
-                    });
+                    let node_guid = Guid(node_guid);
+                    return Ok((Answer::Resolved { node_guid, port }, None));
                 }
                 sent => sent?,
             },
-            Next::Reached => return reached(&cm),
-            Next::Accepted => {
-                let answer = reached(&cm);
-                hang_up(&cm).await;
-                return answer;
-            }
-            Next::Failed(answer) => return Ok(answer),
+            Next::Reached => return Ok((reached(&cm)?, None)),
+            Next::Accepted => return Ok((reached(&cm)?, Some(cm))),
+            Next::Failed(answer) => return Ok((answer, None)),
             Next::Wait | Next::Ended => {}
         }
     }
