@@ -170,8 +170,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     let servers = expectation.servers.iter();
     let servers = servers.flat_map(|wish| server(wish, connected, facts));
     let servers = spared(expectation, servers.collect());
-    let is_answer = |s: &ServerReport| matches!(s.finding.status, Status::Ok | Status::Warning);
-    let answered = servers.iter().all(is_answer);
+    let answered = servers.iter().all(is_answered);
     let root = expectation
         .root
         .as_ref()
@@ -203,13 +202,16 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
 
 /// An answer of one server of a disk is enough: then the others only warn.
 fn spared(expectation: &Expectation, mut servers: Vec<ServerReport>) -> Vec<ServerReport> {
-    let is_there = |server: &ServerReport| server.finding.status == Status::Ok;
-    if has_alternatives(expectation) && servers.iter().any(is_there) {
-        for server in &mut servers {
-            server.finding = server.finding.clone().as_warning();
+    if has_alternatives(expectation) && servers.iter().any(is_answered) {
+        for server in servers.iter_mut().filter(|server| !is_answered(server)) {
+            server.finding.status = Status::Warning;
         }
     }
     servers
+}
+
+fn is_answered(server: &ServerReport) -> bool {
+    matches!(server.finding.status, Status::Ok | Status::Warning)
 }
 
 fn has_alternatives(expectation: &Expectation) -> bool {

@@ -296,8 +296,9 @@ impl RootReport {
 impl ServerReport {
     /// `ADDRESS: ` and what is wrong or warns; none if all is well.
     pub fn diagnosis(&self) -> Option<String> {
-        let is_troubled = self.finding.status > Status::Skipped;
-        is_troubled.then(|| format!("{}: {}", self.server, self.finding.sentence()))
+        self.finding
+            .needs_attention()
+            .then(|| format!("{}: {}", self.server, self.finding.sentence()))
     }
 }
 
@@ -597,18 +598,23 @@ impl Report {
         let troubled = self.links.iter().filter(|link| link.trouble().is_some());
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
         let driver = || self.modules.iter().find_map(ModuleReport::diagnosis);
-        let others = || {
-            let server = self.servers.iter().find_map(ServerReport::diagnosis);
-            let root = || self.root.as_ref().and_then(RootReport::diagnosis);
-            self.shortfall.clone().or(server).or_else(root)
+        let others = |is_meant: fn(Status) -> bool| {
+            let mut servers = self.servers.iter();
+            let server = servers.find(|server| is_meant(server.finding.status));
+            let root = self.root.as_ref().filter(|root| is_meant(root.status()));
+            let server = server.and_then(ServerReport::diagnosis);
+            server.or_else(|| root.and_then(RootReport::diagnosis))
         };
+        let wrong = || self.shortfall.clone().or_else(|| others(Status::is_wrong));
+        let warning = || others(|status| status == Status::Warning);
         match link {
             Some(link) if link.name.is_none() => driver().or_else(|| link.diagnosis()),
-            Some(link) if link.is_good() => others().or_else(|| link.diagnosis()),
+            Some(link) if link.is_good() => wrong().or_else(|| link.diagnosis()),
             Some(link) => link.diagnosis(),
-            None => others()
+            None => wrong()
                 .or_else(driver)
-                .or_else(|| self.invalid_arguments().next()),
+                .or_else(|| self.invalid_arguments().next())
+                .or_else(warning),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use super::checks::Id;
-use crate::facts::{Facts, RootMount};
+use crate::facts::{Facts, Netdev, RootMount};
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
@@ -190,7 +190,10 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
             .connections
             .iter()
             .any(|c| c.destination.ip() == *server),
-        Transport::Tcp => facts.netdevs.iter().all(|n| n.way_to(*server).is_none()),
+        // The kernel keeps the routes of an interface that has lost its carrier.
+        Transport::Tcp => ways(*server, facts)
+            .iter()
+            .all(|netdev| netdev.carrier == Some(false)),
     };
     let found: Vec<Finding> = servers.iter().map(judged).collect();
     let has_good = found.iter().any(|finding| finding.status == Status::Ok);
@@ -256,17 +259,32 @@ fn unsure(found: &str) -> Finding {
     Finding::unanswered(Id::RootPath, found).hint("see the unknown checks of this link")
 }
 
+/// The interfaces with the best route to a server.
+fn ways(server: IpAddr, facts: &Facts) -> Vec<&Netdev> {
+    let way = |netdev: &&Netdev| netdev.way_to(server);
+    let best = facts
+        .netdevs
+        .iter()
+        .filter_map(|netdev| netdev.way_to(server))
+        .max();
+    let netdevs = facts.netdevs.iter();
+    netdevs
+        .filter(|netdev| best.is_some() && way(netdev) == best)
+        .collect()
+}
+
 /// Over TCP: the route with the longest prefix counts, then that with the lowest metric. Of equal
 /// routes through several interfaces the kernel uses the one that was added first, which is not known.
 fn route(server: IpAddr, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
-    let ways = || facts.netdevs.iter().map(|netdev| netdev.way_to(server));
-    let Some(best) = ways().flatten().max() else {
+    let netdevs = ways(server, facts);
+    if netdevs.is_empty() {
         return Finding::failed(id, "no route", &format!("a route to {server}"));
-    };
-    let netdevs = facts.netdevs.iter().zip(ways());
-    let netdevs = netdevs.filter(|(_, way)| *way == Some(best));
-    let names: Vec<&str> = netdevs.map(|(netdev, _)| netdev.ifname.as_str()).collect();
+    }
+    let names: Vec<&str> = netdevs
+        .iter()
+        .map(|netdev| netdev.ifname.as_str())
+        .collect();
     let carriers = names.iter().map(|name| {
         carriers(links, |link| {
             [&link.interface, &link.netdev]
