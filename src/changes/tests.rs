@@ -260,7 +260,6 @@ fn a_refused_bond_option_is_tried_again_with_another_slave() {
     assert_eq!(machine.tried(&mut done), ["ib1: set down"]);
 }
 
-/// A lease of 10.0.0.5 with more values.
 #[test]
 fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
     let cmdline = format!("{IB} bond=b:ib0,ib1 rd.ib.mode=ib0:datagram");
@@ -287,6 +286,7 @@ fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
     assert_eq!(machine.tried(&mut Done::default()), ["ib0: add to b"]);
 }
 
+/// A lease of 10.0.0.5 with more values.
 fn lease(more: &str) -> Lease {
     let common = r#""address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":5,
         "seconds":60,"renew_s":30,"rebind_s":50"#;

@@ -202,9 +202,9 @@ fn meant<'f>(
 }
 
 /// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or as
-/// [`Netdev::is_over`] of IPoIB. Of a RoCE bond
-/// NETLINK_RDMA reports one of the two interfaces in the bond (mlx5_lag_get_roce_netdev,
-/// drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c): both are of the card of the port.
+/// [`Netdev::is_over`] of IPoIB. Of a RoCE bond NETLINK_RDMA reports one of the two interfaces in the
+/// bond (mlx5_lag_get_roce_netdev, drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c): both are of the
+/// card of the port.
 fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
     if netdev.is_infiniband() {
         return netdev.is_over(found);

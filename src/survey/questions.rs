@@ -341,6 +341,7 @@ mod tests {
              FAIL: the mode or the MTU was not read"
         );
     }
+
     #[test]
     fn a_management_plane_has_no_event_file() {
         use crate::facts::{Device, Port, Role};

@@ -129,7 +129,6 @@ fn neighbours(
     neighbours.into_iter().map(route).collect()
 }
 
-/// Whether the kernel reaches the address on every link.
 #[cfg(test)]
 mod tests {
     use super::*;
