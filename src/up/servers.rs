@@ -174,7 +174,7 @@ mod tests {
             answer: Answer::Silent,
         };
         servers.record(silent.clone(), now, Duration::ZERO);
-        assert_eq!(servers.replies(), [silent.clone()]);
+        assert_eq!(servers.replies(), std::slice::from_ref(&silent));
         assert_eq!(servers.due(), Some(now + PAUSES.first));
         assert_eq!(servers.begin(&open, now), []);
         assert_eq!(servers.begin(&open, now + PAUSES.first), [server()]);
