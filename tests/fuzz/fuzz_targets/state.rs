@@ -58,7 +58,7 @@ static MACHINE: LazyLock<(Facts, Expectation)> = LazyLock::new(|| {
     {
         netdev.carrier = Some(false);
     }
-    let inventory = Inventory::read(&root).expect("a tree");
+    let inventory = Inventory::read_by(&root, None).expect("a tree");
     let plan = plan::plan(&Request::from_text(CMDLINE), &inventory);
     (facts, plan.expectation)
 });
