@@ -178,9 +178,7 @@ mod tests {
 
     #[test]
     fn names_of_the_command_line_mean_the_same_ports_after_udev_has_renamed_them() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         facts.devices[1].ports[0].state = Some(PortState::Down);
         let cmdline = "rd.ib.require=all,-mlx5_1:1 rd.ib.rate=mlx5_0:1=100 rd.ib.rate=mlx5_1=400";
         let expectation = expectation(cmdline);
@@ -210,9 +208,7 @@ mod tests {
 
     #[test]
     fn a_port_that_was_not_verified_is_found_under_its_new_name() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         facts.devices[1].ports[0].state = Some(PortState::Down);
         let expectation = expectation("rd.ib.require=mlx5_0:1,mlx5_1:1");
         let report = verify(&expectation, &facts);
@@ -272,6 +268,17 @@ mod tests {
         assert_eq!((report.satisfied, good), (false, vec![true, false]));
     }
 
+    /// A saved machine.
+    fn machine(name: &str) -> Facts {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        Facts::gather(&Root::new(sys.join(name)), None, &[], Depth::Ports)
+    }
+
+    /// Sets the state of the first port of a device.
+    fn set(facts: &mut Facts, device: usize, state: PortState) {
+        facts.devices[device].ports[0].state = Some(state);
+    }
+
     /// Whether the requirement is met, and the names and states of the links.
     fn after_boot(expectation: &Expectation, facts: &Facts) -> (bool, String) {
         let report = verify(expectation, facts);
@@ -282,12 +289,7 @@ mod tests {
 
     #[test]
     fn any_port_may_take_the_place_of_one_that_fails_after_boot() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
-        let set = |facts: &mut Facts, device: usize, state| {
-            facts.devices[device].ports[0].state = Some(state);
-        };
+        let mut facts = machine("connectx6-hdr");
         set(&mut facts, 1, PortState::Down);
         let expectation = expectation("rd.ib.require=any");
         let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
@@ -334,9 +336,7 @@ mod tests {
 
     #[test]
     fn a_port_of_an_nvswitch_is_excluded_for_those_who_cannot_read_what_it_is() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("nvswitch"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("nvswitch");
         let switches = facts.all_ports().filter(|p| p.port.role == Role::Nvlink);
         let names: Vec<String> = switches.map(|port| port.name()).collect();
         assert!(!names.is_empty());
@@ -358,9 +358,7 @@ mod tests {
 
     #[test]
     fn what_is_verified_without_a_node_guid_is_verified_after_boot() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         facts.devices.truncate(1);
         let guid = facts.devices[0].ports[0].port_guid;
         for (node_guid, port_guid, bus_address, key) in [
@@ -408,9 +406,7 @@ mod tests {
 
     #[test]
     fn only_a_verified_link_is_held_to_the_link_layer_and_rate_that_it_had() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         facts.devices[1].ports[0].state = Some(PortState::Down);
         let expectation = expectation("rd.ib.require=mlx5_0:1,mlx5_1:1 rd.ib.rate=200");
         let report = verify(&expectation, &facts);
@@ -427,12 +423,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_for_a_port_that_comes_up_after_the_boot_under_another_name() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
-        let set = |facts: &mut Facts, device: usize, state| {
-            facts.devices[device].ports[0].state = Some(state);
-        };
+        let mut facts = machine("connectx6-hdr");
         set(&mut facts, 1, PortState::Down);
         let expectation = expectation("rd.ib.require=any rd.ib.rate=mlx5_1:1=400");
         let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
@@ -447,9 +438,7 @@ mod tests {
 
     #[test]
     fn a_port_type_counts_for_the_port_under_another_name() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx3-dual"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx3-dual");
         let expectation = expectation("rd.ib.porttype=mlx4_0:1:eth rd.ib.require=any");
         let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
         facts.devices[0].ifname = "ibp5s0".to_owned();
@@ -459,9 +448,7 @@ mod tests {
 
     #[test]
     fn each_of_two_soft_links_of_one_guid_is_the_one_on_its_interface() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("soft-roce"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("soft-roce");
         let mut second = facts.devices[0].clone();
         second.ifname = "rxe1".to_owned();
         second.ports[0].netdev = Some("eth1".to_owned());
@@ -488,9 +475,7 @@ mod tests {
 
     #[test]
     fn every_port_also_means_one_that_comes_after_the_boot() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         let mut late = facts.devices.remove(1);
         let expectation = expectation("rd.ib.require=all");
         let after = pinned(&expectation, &facts, &verify(&expectation, &facts), None);
@@ -503,9 +488,7 @@ mod tests {
 
     #[test]
     fn if_no_port_was_verified_every_port_tells_why_after_the_boot() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
-        let root = Root::new(sys.join("connectx6-hdr"));
-        let mut facts = Facts::gather(&root, None, &[], Depth::Ports);
+        let mut facts = machine("connectx6-hdr");
         for device in &mut facts.devices {
             device.ports[0].state = Some(PortState::Init);
         }
