@@ -12,7 +12,7 @@ if [ ! -e /run/ibboot/result ]; then
         printf 'continue\n180\nauto\n' > /run/ibboot/requested
     fi
     if [ ! -e /run/ibboot/complete ]; then
-        # A later cmdline hook failed, so zz-ibboot-complete.sh did not run.
+        # zz-ibboot-complete.sh left the file to this turn, or did not run because a later hook failed.
         : > /run/ibboot/complete
         [ -z "$DRACUT_SYSTEMD" ] || systemctl --no-block start ibboot.service
     fi

@@ -22,5 +22,14 @@ if [ -e /run/ibboot/requested ] && { [ -n "$ibboot_late" ] || [ -e /run/ibboot/e
         . /usr/lib/ibboot/start.sh
     fi
 fi
-: > /run/ibboot/complete
 unset ibboot_late
+# The shell of a later breakpoint must not use up the deadline, and may write arguments: the first turn
+# of dracut's queue creates the file then.
+for ibboot_break in pre-udev pre-trigger initqueue; do
+    if [ -e /run/ibboot/requested ] && getarg "rd.break=$ibboot_break"; then
+        unset ibboot_break
+        return 0
+    fi
+done
+unset ibboot_break
+: > /run/ibboot/complete

@@ -17,7 +17,7 @@ use super::{Begun, End, Start, Walk, log_plan};
 use crate::error::Result;
 use crate::facts::Readers;
 use crate::facts::reader::IN_BOOT;
-use crate::handover::{self, COMPLETE};
+use crate::handover::{self, COMPLETE, DIRECTORY, REQUESTED};
 use crate::loader::Loader;
 use crate::plan::{self, Inventory, Plan};
 use crate::request::{Request, changed};
@@ -30,7 +30,7 @@ use crate::wish::expectation::LinkWish;
 
 const CMDLINE: &str = "/proc/cmdline";
 /// With systemd, dracut-cmdline.sh of dracut 051 to 112 writes this file behind the last cmdline hook.
-/// That hook does not create [`COMPLETE`] if `up` had not started yet.
+/// That hook does not create [`COMPLETE`] if nothing is requested and `up` had not started yet.
 const STATE: &str = "/dracut-state.sh";
 /// What dracut's pre-udev hooks and the start of udevd may take.
 const UDEVD: Duration = Duration::from_secs(10);
@@ -188,16 +188,23 @@ fn may_be_edited(root: &Root) -> bool {
     })
 }
 
-/// Whether dracut's cmdline hooks have ended.
+/// Whether dracut's cmdline hooks have ended; those of ibboot know it if something is requested.
 fn has_ended(root: &Root) -> bool {
-    root.exists(COMPLETE) || root.exists(STATE)
+    root.exists(COMPLETE) || root.exists(STATE) && !is_requested(root)
+}
+
+fn is_requested(root: &Root) -> bool {
+    root.exists(&format!("{DIRECTORY}/{REQUESTED}"))
 }
 
 async fn end_of_hooks(root: &Root) {
     let (ours, state) = (root.path(COMPLETE), root.path(STATE));
     tokio::select! {
-        () = arrival::of(&ours) => {}
+        () = arrival::of(&ours) => return,
         () = arrival::of(&state) => {}
+    }
+    if is_requested(root) {
+        arrival::of(&ours).await;
     }
 }
 
@@ -241,6 +248,7 @@ async fn options_complete(root: &Root) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
     use std::fs;
 
     /// An initramfs with these files.
@@ -287,12 +295,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_hooks_have_ended_with_either_file() {
-        assert!(!has_ended(&image(&[]).1));
-        for file in ["run/ibboot/complete", "dracut-state.sh"] {
-            let (_dir, root) = image(&["run/ibboot/requested", file]);
-            assert!(has_ended(&root));
+    async fn the_hooks_have_ended_with_the_file_of_ibboot_or_if_nothing_is_requested_of_dracut() {
+        let (ours, dracut, requested) = (COMPLETE, "dracut-state.sh", "run/ibboot/requested");
+        let ours = ours.trim_start_matches('/');
+        for files in [&[ours, requested][..], &[ours], &[dracut]] {
+            let (_dir, root) = image(files);
+            assert!(has_ended(&root), "{files:?}");
             end_of_hooks(&root).await;
+        }
+        for files in [&[dracut, requested][..], &[requested], &[]] {
+            let (_dir, root) = image(files);
+            assert!(!has_ended(&root), "{files:?}");
+            assert!(end_of_hooks(&root).now_or_never().is_none(), "{files:?}");
         }
     }
 

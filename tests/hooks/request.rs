@@ -94,14 +94,19 @@ fn up_that_is_not_running_starts_after_the_last_cmdline_hook() {
         echo ended before; mkdir /run/ibboot; : > /run/ibboot/result; sh \"$lib/ended.sh\"; source_hook cmdline
         source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
         echo a hook failed; source_hook cmdline; source_hook job; source_hook job; ls /run/ibboot; rm -r /run/ibboot
-        echo nothing requested; cmdline ip=eth0:dhcp; mkdir /run/ibboot; source_hook cmdline
+        echo a breakpoint; cmdline rd.ib=1 rd.break=initqueue; source_hook cmdline; source_hook zz-ibboot-complete
+        ls /run/ibboot; source_hook job; ls /run/ibboot; rm -r /run/ibboot
+        echo nothing requested; cmdline ip=eth0:dhcp rd.break=initqueue; mkdir /run/ibboot; source_hook cmdline
         source_hook zz-ibboot-complete; ls /run/ibboot; sh \"$lib/ended.sh\"; find /run/ibboot 2> /dev/kmsg";
     for shell in SHELLS {
         let test = format!("late, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
             let expected = "late\nsystemctl --no-block start ibboot.service\nearly\ncomplete\nhookdir\nrequested\n\
                  ended before\nsystemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\n\
-                 a hook failed\nsystemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\nnothing requested\ncomplete\n";
+                 a hook failed\nsystemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\n\
+                 a breakpoint\nsystemctl --no-block start ibboot.service\nhookdir\nrequested\n\
+                 systemctl --no-block start ibboot.service\ncomplete\nhookdir\nrequested\n\
+                 nothing requested\ncomplete\n";
             assert_eq!(found, expected, "{test}");
         }
     }

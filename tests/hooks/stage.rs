@@ -36,7 +36,12 @@ mount -t tmpfs proc /proc
 uptime() { echo "$1 1.00" > /proc/uptime; }
 cmdline() { echo "$*" > /proc/cmdline; }
 getcmdline() { cat /etc/cmdline.d/*.conf /proc/cmdline 2> /dev/null; }
-getarg() { tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1; }
+getarg() {
+    case $1 in
+        *=?*) tr ' ' '\n' < /proc/cmdline | grep -qxF "$1" ;;
+        *) tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1 ;;
+    esac
+}
 emergency_shell() { echo "emergency_shell $*"; }
 warn() { echo "warn $*"; }
 sleep() { :; }
