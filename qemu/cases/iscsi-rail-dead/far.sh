@@ -1,0 +1,5 @@
+. /run/ibboot-fabric/lib.sh
+fabric cable out softib2 1
+fabric sm start
+fabric address 10.0.0.2/24
+iscsi_target
