@@ -158,7 +158,8 @@ void sib_wire_delay(const struct sib_packet *pkt, u32 ms)
 	memcpy(copy->data, pkt->data, pkt->len);
 	copy->due = jiffies + msecs_to_jiffies(ms);
 	list_add_tail(&copy->node, &late_packets);
-	queue_delayed_work(wq, &late, 0);
+	/* also if it waits for a packet that is due later */
+	mod_delayed_work(wq, &late, 0);
 }
 
 /* Delays differ from packet to packet, so the list is not in order of arrival. */

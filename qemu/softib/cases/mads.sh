@@ -27,6 +27,11 @@ lid=$(port softib0 1 sm_lid)
 check "the next one is lost" '! perfquery -t 500 "$lid" 1 > /dev/null 2>&1'
 check "the one after it is not" 'perfquery "$lid" 1 > /dev/null'
 check "the rule is used up" 'knob softib0/1 mad | grep -q "perf pass"'
+knob softib0/1 mad 'perf delay 60000'
+check "one is under way for a minute" '! perfquery -t 500 "$lid" 1 > /dev/null 2>&1'
+knob softib0/1 mad 'sa delay 100'
+check "a short delay does not wait for a long one" 'saquery -t 2000 CPI > /dev/null 2>&1'
+knob softib0/1 mad 'perf pass'
 check "unknown classes are refused" '! sh $fabric knob softib0/1 mad "foo drop all" 2> /dev/null'
 knob softib0/1 mad 'sa pass'
 
