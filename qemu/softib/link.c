@@ -109,7 +109,7 @@ void sib_link_update(struct sib_port *p)
 		if (ms) {
 			link->training = true;
 			link->trained_at = jiffies + msecs_to_jiffies(ms);
-			mod_delayed_work(system_wq, &link->train, msecs_to_jiffies(ms));
+			sib_reschedule(&link->train, ms);
 		} else {
 			link_train(link, events);
 		}

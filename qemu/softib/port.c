@@ -120,7 +120,7 @@ void sib_port_sweep(struct sib_port *p)
 	p->swept = true;
 	p->sweep_state = IB_PORT_INIT;
 	p->sweep_ends = jiffies + msecs_to_jiffies(p->sweep_ms);
-	mod_delayed_work(system_wq, &p->sweep, msecs_to_jiffies(p->sweep_ms));
+	sib_reschedule(&p->sweep, p->sweep_ms);
 }
 
 static void sweep_work(struct work_struct *work)

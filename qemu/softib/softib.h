@@ -329,6 +329,16 @@ static inline bool sib_take(u32 *count)
 	return true;
 }
 
+/*
+ * Under sib_lock.  Not mod_delayed_work(), which takes a queue: the kernel's own is
+ * system_wq, deprecated since Linux 6.17, where it became system_percpu_wq.
+ */
+static inline void sib_reschedule(struct delayed_work *work, u32 ms)
+{
+	cancel_delayed_work(work);
+	schedule_delayed_work(work, msecs_to_jiffies(ms));
+}
+
 /* The GUID that the subnet manager reads: from the firmware, not from the driver. */
 static inline __be64 sib_fabric_guid(const struct sib_hca *hca)
 {
