@@ -73,6 +73,7 @@ static int add_netdev(struct sib_port *p, struct sib_device *dev)
 {
 	struct net_device *netdev = alloc_etherdev(sizeof(struct ether_priv));
 	const u8 *guid = (const u8 *)&p->guids[0];
+	const u8 mac[ETH_ALEN] = { guid[0], guid[1], guid[2], guid[3], guid[6], guid[7] };
 	int ret;
 
 	if (!netdev)
@@ -82,8 +83,7 @@ static int add_netdev(struct sib_port *p, struct sib_device *dev)
 	netdev->dev_port = p->num - 1;
 	netdev->max_mtu = ETH_MAX_MTU;
 	SET_NETDEV_DEV(netdev, dev->ib.dev.parent);
-	eth_hw_addr_set(netdev, (const u8 [ETH_ALEN]){ guid[0], guid[1], guid[2], guid[3],
-						       guid[6], guid[7] });
+	eth_hw_addr_set(netdev, mac);
 	netif_carrier_off(netdev);
 	ret = register_netdev(netdev);
 	if (ret) {
