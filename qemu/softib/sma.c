@@ -61,7 +61,8 @@ static void get_node_info(struct sib_port *p, struct ib_node_info *ni)
 	ni->vendor_id[2] = 0x01;
 }
 
-static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
+/* arrival: the number of the port that the SMP came to. */
+static void get_port_info(struct sib_port *p, u8 arrival, u8 *data, bool show_m_key)
 {
 	struct ib_port_info *pi = (void *)data;
 	u8 ext = p->speed_active >> SPEED_EXT_SHIFT;
@@ -74,7 +75,7 @@ static void get_port_info(struct sib_port *p, u8 *data, bool show_m_key)
 	pi->sm_lid = cpu_to_be16(p->sm_lid);
 	pi->cap_mask = cpu_to_be32(p->cap_mask);
 	pi->mkey_lease_period = cpu_to_be16(p->m_key_lease);
-	pi->local_port_num = p->num;
+	pi->local_port_num = arrival;
 	pi->link_width_enabled = p->width_enabled;
 	pi->link_width_supported = p->width_supported;
 	pi->link_width_active = p->width_active;
@@ -266,14 +267,19 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 {
 	bool set = in->method == IB_MGMT_METHOD_SET;
 	u32 mod = be32_to_cpu(in->attr_mod);
+	u8 arrival = p->num;
 	__be16 status = 0;
 	unsigned long fl;
 
 	switch (in->attr_id) {
 	case IB_SMP_ATTR_NODE_DESC:
+		if (set)
+			return SMP_BAD_METHOD_ATTR;
 		memcpy(out, p->hca->dev->ib.node_desc, IB_SMP_DATA_SIZE);
 		return 0;
 	case IB_SMP_ATTR_NODE_INFO:
+		if (set)
+			return SMP_BAD_METHOD_ATTR;
 		get_node_info(p, (void *)out);
 		return 0;
 	case IB_SMP_ATTR_GUID_INFO:
@@ -286,7 +292,7 @@ static __be16 attribute(struct sib_port *p, const struct ib_smp *in, u8 *out, bo
 		if (set)
 			status = set_port_info(p, in->data);
 		spin_lock_irqsave(&sib_lock, fl);
-		get_port_info(p, out, show_m_key);
+		get_port_info(p, arrival, out, show_m_key);
 		spin_unlock_irqrestore(&sib_lock, fl);
 		return status;
 	case IB_SMP_ATTR_PKEY_TABLE:
