@@ -49,7 +49,7 @@ pub(super) fn devices(
     names.into_iter().map(of_name).collect()
 }
 
-/// The established connections of all devices.
+/// The connections of all devices.
 pub fn connections(look: &mut Look<'_>, rdma: &Rdma, devices: &[Device]) -> Vec<Connection> {
     let mut found = Vec::new();
     for Device {

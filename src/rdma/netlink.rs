@@ -265,7 +265,7 @@ impl Rdma {
         self.socket.exchange(&request, &mut |_| Ok(()))
     }
 
-    /// Established connections of the connection manager on a device. EINVAL: no such device.
+    /// Connections of the connection manager on a device. EINVAL: no such device.
     pub fn connections(&self, dev_index: u32) -> Result<Vec<Connection>> {
         let request = Request::dump(Op::ResCmIdGet).u32(attr::DEV_INDEX, dev_index);
         let datagrams = self.socket.dump(&request, wire::connections)?;

@@ -216,7 +216,7 @@ pub fn netns_mode(text: &str) -> Result<NetnsMode, ParseError> {
     }
 }
 
-/// An established connection of rdma_cm (`rdma resource show cm_id`).
+/// A connection of rdma_cm, from its request on (`rdma resource show cm_id`, state CONNECT).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     /// RDMA device.

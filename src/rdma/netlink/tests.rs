@@ -455,7 +455,7 @@ fn every_holder_is_read_with_its_owner() {
 }
 
 #[test]
-fn only_established_connections_are_read() {
+fn only_connections_in_the_state_connect_are_read() {
     const NESTED: u16 = 0x8000;
     let entry = |state: u8, port: Option<u32>, from: Vec<u8>, to: Vec<u8>| {
         let port = port.map(|port| put(attr::PORT_INDEX, &port.to_ne_bytes()));

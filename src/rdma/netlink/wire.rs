@@ -324,10 +324,12 @@ pub fn monitor_event(message: &Message<'_>) -> Result<Option<MonitorEvent>, Deco
     Ok(Some(event))
 }
 
-/// RDMA_CM_CONNECT (`enum rdma_cm_state`, include/rdma/rdma_cm.h).
+/// RDMA_CM_CONNECT (`enum rdma_cm_state`, include/rdma/rdma_cm.h): a client has this state from its
+/// request on (`rdma_connect_locked` of drivers/infiniband/core/cma.c), without an answer for more than
+/// a minute. Only the state of the queue pair, a query of the firmware, would tell more.
 const CONNECTED: u8 = 5;
 
-/// The connections of one datagram of a dump: those that are established.
+/// The connections of one datagram of a dump: those in the state CONNECT.
 pub fn connections(payload: &[u8]) -> Result<Vec<Connection>, DecodeError> {
     let mut name = None;
     let mut found = Vec::new();

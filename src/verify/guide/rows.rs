@@ -477,7 +477,8 @@ pub fn guide(id: Id) -> Guide {
         Id::RootPath => Guide {
             detail: "Over RDMA each connection to the server uses a verified link; over TCP the route to the \
                      server leads through the interface of a verified link. Of several paths to a disk one that is \
-                     down only warns.",
+                     down only warns. Over RDMA a connection counts from its request on, also while the kernel \
+                     tries a server that does not answer: the check of the server shows that.",
             causes: &[
                 "A route through another interface is preferred.",
                 "NFS over RDMA closed an idle connection: nobody has used the root file system for 5 minutes.",

@@ -95,7 +95,7 @@ fn connection(state: u8, from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_complete_established_connections_are_read() {
+fn only_complete_connections_in_the_state_connect_are_read() {
     let (own, other) = (storage(40000, [10, 0, 0, 1]), storage(20049, [10, 0, 0, 2]));
     let entries = [
         connection(5, &own, &other),
