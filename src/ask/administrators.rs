@@ -25,11 +25,12 @@ use crate::system::root::Root;
 use crate::verify::checks::Id;
 use crate::verify::report::{Finding, LinkReport, Report, Status};
 
-/// The kernel reports the end of each query, unless the port is removed meanwhile.
+/// The kernel reports the end of each query, unless the request cannot be sent or the port is removed
+/// meanwhile.
 const GUARD: Duration = Duration::from_secs(1);
 /// Time limit of `check` for all queries.
 const CHECK: Duration = Duration::from_secs(3);
-/// Time limit of `check --sm` for a port without trouble: 3 s, and as much with a global route header.
+/// Time limit of `check --sm` for a port without trouble: 3 s, and 1 s with a global route header.
 const CONTACT: Duration = Duration::from_secs(5);
 /// The default partition: every port is a member of it, full or limited.
 const FULL_DEFAULT: u16 = 0xffff;

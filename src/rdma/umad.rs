@@ -92,8 +92,9 @@ impl Umad {
         Ok(Self { file, agent })
     }
 
-    /// Sends a request. The kernel repeats the request and reports when it gives up, so exactly one
-    /// [`Received`] follows, unless the port is removed.
+    /// Sends a request. The kernel repeats the request and reports when it gives up, so one [`Received`]
+    /// follows, unless the request cannot be sent (`send_handler` of drivers/infiniband/core/user_mad.c
+    /// drops every other error than a timeout) or the port is removed.
     pub fn send(
         &self,
         to: &Administrator,
