@@ -227,6 +227,10 @@ fn why_absent(selector: &Selector, facts: &Facts) -> Option<String> {
     if !select::ports(selector, facts).is_empty() {
         return None;
     }
+    if let Some(other) = select::others(selector, facts).first() {
+        let what = other.port.role.words();
+        return Some(format!("{} carries no link: {what}", other.name()));
+    }
     let device = |name: &str| facts.devices.iter().find(|device| device.ifname == name);
     Some(match selector.means() {
         Means::Port { device: name, port } => match device(name) {

@@ -292,8 +292,8 @@ fn indented(
     }
 }
 
-/// A claim for each attribute that the program reports, and one for each port that only one side
-/// has.
+/// A claim for each attribute that the program reports of a port that carries a link, and one for
+/// each port that only one side has.
 pub fn compare(facts: &Facts, program: &Program, told: &[Told]) -> Vec<Claim> {
     let command = program.command;
     let mut claims = Vec::new();
@@ -322,7 +322,7 @@ pub fn compare(facts: &Facts, program: &Program, told: &[Told]) -> Vec<Claim> {
             )
         }));
     }
-    let known: BTreeSet<String> = facts.ports().map(|port| port.name()).collect();
+    let known: BTreeSet<String> = facts.all_ports().map(|port| port.name()).collect();
     let others: BTreeSet<&String> = told.iter().map(|told| &told.port).collect();
     let others = others.into_iter().filter(|port| !known.contains(*port));
     claims.extend(others.map(|port| {

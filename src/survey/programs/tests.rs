@@ -2,7 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::facts::{Device, Port};
+use crate::facts::{Device, Port, Role};
 use crate::rdma::types::LinkLayer;
 
 const RDMA: &str = r#"[{"ifindex":0,"ifname":"mlx5_0","port":1,
@@ -139,6 +139,13 @@ fn a_port_that_only_one_side_has_is_told() {
         lines(&facts(), 2, &DEVINFO.replace("mlx5_0", "mlx5_1"))[0],
         "mlx5_0/1 listed by ibv_devinfo -v: SKIP: not in its output"
     );
+}
+
+#[test]
+fn a_port_that_carries_no_link_is_in_the_facts() {
+    let mut switch = facts();
+    switch.devices[0].ports[0].role = Role::Nvlink;
+    assert!(lines(&switch, 0, RDMA).is_empty());
 }
 
 #[test]
