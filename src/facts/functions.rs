@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::facts::pcie::{self, PcieLink};
-use crate::facts::{Device, Facts, Look, PortRef};
+use crate::facts::{Device, Facts, Look, PortRef, role};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::system::kmsg::KernelWords;
@@ -52,7 +52,7 @@ pub struct Function {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub physical: Option<String>,
     /// The card is an InfiniBand (or Omni-Path) card: by its class, its driver, or the ports of a
-    /// function of the same model.
+    /// function of the same model. False for a function of an NVSwitch.
     pub infiniband: bool,
     /// The function must have an RDMA device ([`is_expected`]).
     pub expected: bool,
@@ -81,6 +81,8 @@ struct Signs<'a> {
     is_for_guest: bool,
     /// Bound to another driver than the card's (vfio-pci), or reserved for one.
     is_given_away: bool,
+    /// A function of an NVSwitch, whose ports carry no link of the machine.
+    is_switch: bool,
 }
 
 /// Whether a function must have an RDMA device. InfiniBand cards must, and so must a ConnectX-3 of
@@ -95,6 +97,7 @@ fn is_expected(signs: Signs<'_>) -> bool {
     signs.class != ETHERNET
         && !signs.is_for_guest
         && !signs.is_given_away
+        && !signs.is_switch
         && (signs.is_infiniband || is_vpi || signs.has_sibling)
 }
 
@@ -389,9 +392,11 @@ fn function(
     };
     let ports = sibling.into_iter().flat_map(|device| &device.ports);
     let mut layers = ports.map(|port| port.link_layer);
-    let is_infiniband = id.is_rdma()
+    let is_switch = physical.is_none() && role::is_switch_function(look.root(), address, id);
+    let is_of_infiniband = id.is_rdma()
         || expected_driver.is_some_and(drivers::is_infiniband_only)
         || (id.class != ETHERNET && layers.any(|layer| layer == Some(LinkLayer::InfiniBand)));
+    let is_infiniband = is_of_infiniband && !is_switch;
     let expected = is_expected(Signs {
         class: id.class,
         // The model may be one for InfiniBand.
@@ -400,6 +405,7 @@ fn function(
         has_sibling: sibling.is_some(),
         is_for_guest: physical.is_some(),
         is_given_away: differs(&driver) || differs(&chosen),
+        is_switch,
     });
     let names = expected_driver
         .into_iter()

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{Device, Look, Port};
 use crate::rdma::netlink;
 use crate::rdma::types::LinkLayer;
+use crate::system::pci::{PCI, PciId};
+use crate::system::root::Root;
 
 /// What NETLINK_RDMA reports of sub-devices, in a saved tree: [`SubDevice`] by device, as JSON.
 const SUB_DEVICES: &str = "/ibboot-rdma.json";
@@ -154,13 +156,21 @@ fn is_nvswitch(device: &Device, look: &mut Look<'_>) -> bool {
     let Some(address) = &device.bus_address else {
         return false;
     };
-    let function = format!("/sys/bus/pci/devices/{address}");
+    let function = format!("{PCI}/{address}");
     if !device.ports.iter().any(is_infiniband)
         || look.constant(&format!("{function}/vendor")).as_deref() != Some(NVIDIA)
     {
         return false;
     }
     look.has_word(&format!("{function}/vpd"), SWITCH_MANAGEMENT, VPD_MAX)
+}
+
+/// Whether the PCI function of an InfiniBand controller is one of an NVSwitch: known also before its
+/// driver is loaded. False if the VPD cannot be read.
+pub(super) fn is_switch_function(root: &Root, address: &str, id: PciId) -> bool {
+    let vpd = format!("{PCI}/{address}/vpd");
+    let found = || root.has_word(&vpd, SWITCH_MANAGEMENT, VPD_MAX);
+    id.is_rdma() && id.is_of_nvidia() && found().unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -47,12 +47,16 @@ impl PciId {
     /// Whether the card shows only what burns its firmware (pci.ids, "Flash Recovery"; the class is no
     /// longer that of a network controller). Models without InfiniBand are not among them.
     pub fn is_in_recovery(self) -> bool {
-        const MELLANOX: u32 = 0x15b3;
         const MODELS: [u32; 20] = [
             0x0191, 0x01f6, 0x01f8, 0x01ff, 0x0209, 0x020d, 0x020f, 0x0210, 0x0211, 0x0214, 0x0215,
             0x0218, 0x0219, 0x021c, 0x021d, 0x021e, 0x021f, 0x0220, 0x0221, 0x0224,
         ];
-        self.vendor == MELLANOX && MODELS.contains(&self.device)
+        self.is_of_nvidia() && MODELS.contains(&self.device)
+    }
+
+    /// Whether the vendor is NVIDIA (Mellanox).
+    pub fn is_of_nvidia(self) -> bool {
+        self.vendor == 0x15b3
     }
 
     /// True for the classes that only RDMA cards have: InfiniBand controllers on the network (0207)

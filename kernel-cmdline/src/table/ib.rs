@@ -137,7 +137,7 @@ pub(super) const GROUP: Group = Group {
                    all means every HCA on the PCI bus, with or without an RDMA device: an HCA whose driver is not \
                    loaded or did not bind it fails, also after boot. HCAs are PCI functions of the classes 0207 and \
                    0c06 and other InfiniBand and Omni-Path cards, also in flash recovery, and functions of the same \
-                   model as one that has an RDMA device. The Data Direct function of a ConnectX-8, an Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
+                   model as one that has an RDMA device. The Data Direct function of a ConnectX-8, a function of an NVSwitch, an Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
                    function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
                    -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
                    without an RDMA device.\n\n\

@@ -59,6 +59,13 @@ fn infiniband_cards_must_have_a_device_and_ethernet_cards_never() {
             },
             false,
         ),
+        (
+            Signs {
+                is_switch: true,
+                ..infiniband
+            },
+            false,
+        ),
         (ethernet, false),
         (
             Signs {
