@@ -65,7 +65,7 @@ pub const SECTIONS: &[Section] = &[
             ),
             (
                 "ib0",
-                "the port below this network interface, or of this RoCE bond; if an RDMA device has the same name, arguments for interfaces mean the interface, rd.ib.require= and rd.ib.rate= mean the device",
+                "the port below this network interface, RoCE bond or VLAN; if an RDMA device has the same name, arguments for interfaces mean the interface, rd.ib.require= and rd.ib.rate= mean the device",
             ),
         ],
     },

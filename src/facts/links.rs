@@ -193,6 +193,9 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
     // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
+    let lower = (kind.as_deref() == Some("vlan"))
+        .then(|| look.parsed(&format!("{base}/iflink"), str::parse))
+        .flatten();
     let ipoib = is_ipoib.then(|| IpoibFacts {
         mode: look.parsed(&format!("{base}/mode"), |text| {
             ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
@@ -211,6 +214,7 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
         hardware_type,
         address: look.parsed(&format!("{base}/address"), str::parse),
         kind,
+        lower,
         bus_address: look.link_name(&format!("{base}/device")),
         ipoib,
         bond,

@@ -250,6 +250,9 @@ pub struct Netdev {
     pub operstate: Option<String>,
     /// Kind of a virtual interface (`DEVTYPE` in its uevent: `vlan`, `bond`).
     pub kind: Option<String>,
+    /// Index of the interface below a VLAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower: Option<u32>,
     /// Name of the underlying device on its bus.
     pub bus_address: Option<String>,
     /// Attributes of an IPoIB interface.

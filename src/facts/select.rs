@@ -201,6 +201,18 @@ fn meant<'f>(
     ports
 }
 
+/// The interface below a VLAN, or below several: RDMA over a VLAN uses the port of that interface
+/// (is_eth_port_of_netdev_filter, drivers/infiniband/core/roce_gid_mgmt.c). Another interface itself.
+fn below_vlans<'f>(netdev: &'f Netdev, facts: &'f Facts) -> &'f Netdev {
+    const NESTED: usize = 8;
+    let below = |netdev: &&'f Netdev| {
+        let lower = netdev.lower?;
+        facts.netdevs.iter().find(|one| one.ifindex == Some(lower))
+    };
+    let all = std::iter::successors(Some(netdev), below).take(NESTED);
+    all.last().unwrap_or(netdev)
+}
+
 /// Whether the port is below a network interface: by attachment (RoCE, Soft-RoCE), or as
 /// [`Netdev::is_over`] of IPoIB. Of a RoCE bond NETLINK_RDMA reports one of the two interfaces in the
 /// bond (mlx5_lag_get_roce_netdev, drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c): both are of the
@@ -209,6 +221,7 @@ fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
     if netdev.is_infiniband() {
         return netdev.is_over(found);
     }
+    let netdev = below_vlans(netdev, facts);
     let Some(attached) = &found.port.netdev else {
         return false;
     };
