@@ -8,7 +8,7 @@ use kernel_cmdline::{LinkKind, PciAddress, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Step};
 use crate::facts::Netdev;
-use crate::rdma::types::NetnsMode;
+use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, IPOIB, NO_BOND};
 use crate::system::modules::{Found, normal};
@@ -224,9 +224,11 @@ impl Draft<'_> {
         }
         let identified = self.identified();
         let is_identified = |hca: &Hca<'_>| identified.iter().any(|demand| demand.is(hca));
-        hcas.retain(|hca| hca.is_infiniband() || is_identified(hca));
+        let is_meant = |hca: &Hca<'_>| hca.is_infiniband() || is_identified(hca);
+        let (mut hcas, others): (Vec<_>, Vec<_>) = hcas.into_iter().partition(is_meant);
         if hcas.is_empty() {
             self.refuse_undriven();
+            hcas = self.of_ethernet_only(others);
         }
         if self.request.dump.is_some() {
             if !identified.is_empty() {
@@ -254,6 +256,23 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    /// The cards with Ethernet ports only, if the command line requires Ethernet ports, and neither an
+    /// RDMA device nor another module that may make one is there: those whose driver the image has; all of
+    /// them if it has none, so that the refusals say what to add.
+    fn of_ethernet_only<'a>(&self, others: Vec<Hca<'a>>) -> Vec<Hca<'a>> {
+        let mut makers = self.modules.iter();
+        let has_maker = makers.any(|module| drivers::may_make_devices(&module.name));
+        let has_device = !self.inventory.facts.devices.is_empty();
+        let requires_ethernet = self.request.link_layer == Some(LinkLayer::Ethernet);
+        if !requires_ethernet || has_maker || has_device || !self.request.links.is_empty() {
+            return Vec::new();
+        }
+        let is_card = |hca: &Hca<'_>| drivers::binds_hcas(&hca.driver);
+        let cards = others.into_iter().filter(is_card);
+        let (there, missing): (Vec<_>, Vec<_>) = cards.partition(|hca| self.can_load(hca.maker()));
+        if there.is_empty() { missing } else { there }
     }
 
     /// The HCAs that the selectors of ports and interfaces identify.
