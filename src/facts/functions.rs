@@ -117,6 +117,11 @@ impl Function {
         self.class == format!("{EITHER:04x}")
     }
 
+    /// The function is an Ethernet controller, of this machine and not of a guest.
+    pub fn is_ethernet(&self) -> bool {
+        self.class == format!("{ETHERNET:04x}") && !self.is_for_guest()
+    }
+
     /// This is a virtual function of a card of this machine: it waits for a guest.
     fn is_for_guest(&self) -> bool {
         self.physical.is_some()

@@ -165,6 +165,7 @@ impl Draft<'_> {
             ));
         }
         warnings.extend(self.numbered_by_chance());
+        warnings.extend(self.counted_by_chance(expectation));
         warnings.extend(self.unknown_to_networkd());
         self.warnings.extend(warnings);
     }
@@ -189,6 +190,21 @@ impl Draft<'_> {
                  on the wrong port; name the interface by its hardware address or with ifname=",
                 named.join(" and ")
             )
+        })
+    }
+
+    /// An Ethernet card without an RDMA device is no failure, and nothing shows that its driver still
+    /// probes the card.
+    fn counted_by_chance(&self, expectation: &Expectation) -> Option<String> {
+        let any = expectation.any_port.as_ref()?;
+        let counts_ethernet = any.link_layer != Some(LinkLayer::InfiniBand);
+        let functions = self.inventory.facts.functions.iter();
+        let cards = functions.filter(|function| function.is_ethernet()).count();
+        let is_open = expectation.require == Require::All && counts_ethernet && cards > 1;
+        (self.request.async_probe && is_open).then(|| {
+            "rd.ib.async_probe=1: an Ethernet card counts only after its driver has probed it, so the boot may continue \
+             without some of the cards: write their number in place of all (rd.ib.require=eth:N)"
+                .to_owned()
         })
     }
 

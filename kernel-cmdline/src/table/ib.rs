@@ -288,7 +288,9 @@ pub(super) const DRIVERS: Group = Group {
                    HCAs waits for one of them, not for eight, and a card whose firmware is not ready does not hold \
                    up the others. Off by default: the kernel then numbers mlx5_0 and ib0 in the order in which the \
                    HCAs are ready, also for the real root, and not every driver supports parallel probing equally \
-                   well. ibboot warns of static addresses on ib0, ib1, ... of a machine with several HCAs.",
+                   well. ibboot warns of static addresses on ib0, ib1, ... of a machine with several HCAs. With several \
+                   Ethernet cards, write their number in place of rd.ib.require=all, which does not wait for an \
+                   Ethernet card that is still being probed.",
             example: "rd.ib.async_probe=1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
