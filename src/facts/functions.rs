@@ -20,6 +20,9 @@ pub const KERNEL: &str = "/ibboot-kernel.json";
 const ETHERNET: u16 = 0x0200;
 /// The class of a ConnectX-3 whose ports may be of either link layer.
 const EITHER: u16 = 0x0280;
+/// Adds the PCI functions of a guest of Hyper-V (Azure), each on a bus of its own and one after
+/// another, while the module initialises (hv_pci_probe, drivers/pci/controller/pci-hyperv.c).
+const ADDS_FUNCTIONS: &str = "pci_hyperv";
 /// Maximum of kernel lines about one function: a failed probe logs the cause and then the error.
 const LINES: usize = 2;
 
@@ -257,6 +260,11 @@ impl Facts {
         }
     }
 
+    /// A driver still initialises HCAs, or another one still adds functions to the PCI bus.
+    pub fn is_probing(&self) -> bool {
+        self.has_functions_to_come || self.functions.iter().any(Function::is_initialising)
+    }
+
     /// No HCA is on the PCI bus; false if the bus could not be read.
     pub fn has_no_hca(&self) -> bool {
         let mut unread = self.unread.iter();
@@ -308,6 +316,11 @@ pub fn in_words(functions: &[&Function]) -> String {
         words.push(format!("and {} more", functions.len() - SHOWN));
     }
     words.join("; ")
+}
+
+/// Whether a driver still adds functions to the PCI bus.
+pub(super) fn are_to_come(look: &mut Look<'_>) -> bool {
+    look.module(ADDS_FUNCTIONS) == Some(InitState::Coming)
 }
 
 /// The functions of RDMA cards, by address.

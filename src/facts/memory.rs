@@ -56,6 +56,7 @@ pub struct Memory {
     names: Kept<Vec<String>>,
     netns_mode: Kept<Option<NetnsMode>>,
     functions: Kept<Vec<Function>>,
+    has_functions_to_come: Kept<bool>,
     /// What the functions were derived from.
     shapes: Vec<Shape>,
     kernel: KernelLog,
@@ -159,6 +160,18 @@ impl Memory {
         kept(&mut self.netns_mode, is_valid, look, |look| {
             look.parsed(NETNS_MODE, netns_mode)
         })
+    }
+
+    /// Whether the census of HCAs may grow.
+    pub(super) fn has_functions_to_come(&mut self, look: &mut Look<'_>) -> bool {
+        let is_moving = matches!(self.has_functions_to_come, Some((true, _)));
+        let is_valid = !self.reads_lists() && !is_moving;
+        kept(
+            &mut self.has_functions_to_come,
+            is_valid,
+            look,
+            functions::are_to_come,
+        )
     }
 
     /// The census of HCAs.
@@ -276,6 +289,27 @@ mod tests {
         memory.touch(Touched::Lists);
         memory.touch(Touched::Nothing);
         assert_eq!(look(&mut memory), (Some(InitState::Going), 0, 0));
+    }
+
+    #[test]
+    fn the_census_may_grow_while_a_guest_gets_its_functions() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("sys/module/pci_hyperv/initstate");
+        let function = dir.path().join("sys/bus/pci/devices/0101:00:00.0");
+        for folder in [state.parent().unwrap(), &function] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let modalias = "pci:v000015B3d0000101Esv000015B3sd00000011bc02sc07i00";
+        fs::write(function.join("modalias"), modalias).unwrap();
+        let root = Root::new(dir.path());
+        let mut memory = Memory::default();
+        let mut look = |text: &str| {
+            fs::write(&state, text).unwrap();
+            Facts::gather_again(&root, None, &mut memory, &[], Depth::Ports).is_probing()
+        };
+        assert!(look("coming\n"));
+        assert!(!look("live\n"));
+        assert!(!Facts::default().is_probing());
     }
 
     #[test]

@@ -84,6 +84,9 @@ pub struct Facts {
     /// PCI functions of RDMA cards, by address, with and without an RDMA device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
+    /// A driver still adds functions to the PCI bus.
+    #[serde(skip)]
+    pub has_functions_to_come: bool,
     /// Which network namespaces see RDMA devices; none without ib_core, and before Linux 5.2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netns_mode: Option<NetnsMode>,
@@ -393,6 +396,8 @@ impl Facts {
             true => memory.functions(&mut look, &devices, netns_mode),
             false => Vec::new(),
         };
+        let is_guest = functions.iter().any(Function::is_virtual);
+        let has_functions_to_come = is_guest && memory.has_functions_to_come(&mut look);
         let mut netdevs = links::netdevs(&mut look, &mut memory.links);
         addresses::add(&mut netdevs, &mut look, &mut memory.links);
         routes::add(&mut netdevs, &mut look, &mut memory.links);
@@ -406,6 +411,7 @@ impl Facts {
             kernel: look.constant("/proc/sys/kernel/osrelease"),
             modules,
             functions,
+            has_functions_to_come,
             netns_mode,
             devices,
             netdevs,

@@ -55,7 +55,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind, Result};
-use crate::facts::{Facts, Function, Readers, Touched};
+use crate::facts::{Facts, Readers, Touched};
 use crate::handover::{Outcome, Phase};
 use crate::loader::{Loader, Request, Write};
 use crate::plan::Plan;
@@ -358,7 +358,7 @@ impl<'p, 'l> Walk<'p, 'l> {
 
     /// A driver is loading, or initialises HCAs.
     fn is_loading(&self, facts: &Facts) -> bool {
-        self.parts.modules.is_loading() || facts.functions.iter().any(Function::is_initialising)
+        self.parts.modules.is_loading() || facts.is_probing()
     }
 
     fn underway(&self, facts: &Facts) -> Underway {
@@ -383,7 +383,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             is_complete: report.links.iter().all(LinkReport::is_good),
             is_hopeless: outcome::is_hopeless(&self.expectation, report),
             is_loading: self.parts.modules.is_loading(),
-            is_probing: facts.functions.iter().any(Function::is_initialising),
+            is_probing: facts.is_probing(),
             needs_every_port: self.expectation.require == Require::All,
             is_undecided: is_rate_lost || self.plan.is_undecided(&self.expectation, facts),
             is_naming: self.parts.naming.is_waiting(),

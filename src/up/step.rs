@@ -16,7 +16,7 @@ pub struct Situation {
     pub is_hopeless: bool,
     /// A kernel module is not loaded yet.
     pub is_loading: bool,
-    /// A driver still initialises HCAs.
+    /// A driver still initialises HCAs, or adds PCI functions.
     pub is_probing: bool,
     /// All ports of the machine are required.
     pub needs_every_port: bool,
