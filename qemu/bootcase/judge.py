@@ -24,7 +24,7 @@ def faults(case, boot):
     found += diagnoses(case, boot)
     found += real_root(case, boot)
     if not boot.timed_out and (path := case.script("verify.py")):
-        found += list(host_side(path, boot))
+        found += host_side(path, boot)
     return found
 
 
@@ -160,8 +160,14 @@ def first_line(text):
 
 
 def host_side(path, boot):
-    """The case's verify.py: its verify(boot) yields faults."""
+    """The case's verify.py: its verify(boot) yields faults. An exception is one more: verify.py may rest
+    on a file that a failed boot did not leave, and must not hide why that boot failed."""
     spec = importlib.util.spec_from_file_location(f"case_{path.parent.name}", path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.verify(boot)
+    found = []
+    try:
+        spec.loader.exec_module(module)
+        found.extend(module.verify(boot))
+    except Exception as error:  # noqa: BLE001
+        found.append(f"verify.py: {type(error).__name__}: {error}")
+    return found
