@@ -7,8 +7,10 @@ import re
 
 # A line that names a cause ends in the name of its check.
 DIAGNOSIS = re.compile(r"ibboot: waiting: .*\[[a-z0-9_]+\.[a-z0-9_]+\]$")
+# A warning of Linux before 6.19 has "WARNING: CPU: 0 PID: 1 at", that of a later one ends in "CPU#0: NAME/1"; a
+# trace of arm64 begins with a small letter.
 BROKEN = re.compile(
-    r"Kernel panic|BUG: |WARNING: CPU|Oops|Call Trace|Segmentation fault|segfault at|general protection fault|hung_task|refcount_t: "
+    r"Kernel panic|BUG: |WARNING: (CPU: |.*CPU#)|Oops|Call [Tt]race|Segmentation fault|segfault at|general protection fault|hung_task|refcount_t: "
     r"|boot-test: FAILED"
 )
 
