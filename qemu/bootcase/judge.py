@@ -7,6 +7,7 @@ import re
 
 # A line that names a cause ends in the name of its check.
 DIAGNOSIS = re.compile(r"ibboot: waiting: .*\[[a-z0-9_]+\.[a-z0-9_]+\]$")
+NOTHING = "nothing"
 # A warning of Linux before 6.19 has "WARNING: CPU: 0 PID: 1 at", that of a later one ends in "CPU#0: NAME/1"; a
 # trace of arm64 begins with a small letter.
 BROKEN = re.compile(
@@ -19,6 +20,7 @@ def faults(case, boot):
     """All faults of one boot, one line each."""
     found = []
     found += ending(case, boot)
+    found += emulator(boot)
     found += [f"action: {why}" for why in boot.missed]
     found += verdict(case, boot)
     found += console(case, boot)
@@ -48,6 +50,15 @@ def ending(case, boot):
     return []
 
 
+def emulator(boot):
+    """The faults of QEMU: it did not start, or it refused a command, such as that of a cable."""
+    refused = re.findall(r'"error": \{.*?"desc": "(.*?)"', (boot.folder / "qmp.log").read_text())
+    told = boot.folder / "qemu.err"
+    if last_line(boot) == NOTHING and told.exists():
+        refused += told.read_text(errors="replace").strip().splitlines()[-1:]
+    return [f"QEMU: {why}" for why in refused]
+
+
 def dump(boot, stages):
     """The faults of a crash: the dump must be written before anything else ends the guest."""
     if "dump" not in stages:
@@ -70,7 +81,7 @@ def unbroken(case, lines):
 
 def last_line(boot):
     """The last non-empty line of the console."""
-    return next((line.strip() for line in reversed(boot.console) if line.strip()), "nothing")
+    return next((line.strip() for line in reversed(boot.console) if line.strip()), NOTHING)
 
 
 def verdict(case, boot):

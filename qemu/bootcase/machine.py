@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_c])")
 CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
@@ -40,8 +41,9 @@ class Monitor:
         self.send({"execute": "qmp_capabilities"})
 
     def send(self, command):
-        """Queue one command; QEMU runs commands in order."""
-        self.here.sendall(json.dumps(command).encode() + b"\n")
+        """Queue one command; QEMU runs commands in order. The end of QEMU is the end of the console."""
+        with suppress(ConnectionError):
+            self.here.sendall(json.dumps(command).encode() + b"\n")
         self.log.write(f"> {json.dumps(command)}\n")
 
     def set_link(self, device, up):
@@ -54,7 +56,9 @@ class Monitor:
 
     def drain(self):
         """Log QEMU's output; False after QEMU has ended."""
-        data = self.here.recv(65536)
+        data = b""
+        with suppress(ConnectionError):
+            data = self.here.recv(65536)
         self.log.write(data.decode("utf-8", "replace"))
         return bool(data)
 
