@@ -2,7 +2,9 @@
 //! The ARP probes of a program whose decoder does not work, in a network of its own. Needs root;
 //! without root the test reports that it was skipped.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod skip;
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -14,7 +16,6 @@ use ibboot::system::decoder;
 use ibboot::up::taken::Claims;
 use kernel_cmdline::HwAddr;
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::geteuid;
 
 fn ip(arguments: &str) -> String {
     let run = Command::new("ip").args(arguments.split(' ')).output();
@@ -41,8 +42,7 @@ fn network() -> Hardware {
 
 #[test]
 fn an_address_stays_unproven_while_no_answer_is_decoded() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: deaf: root is needed for namespaces");
+    if skip::without_root("deaf") {
         return;
     }
     decoder::use_program("/bin/false".into());

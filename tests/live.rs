@@ -2,14 +2,10 @@
 //! The program on an artificial machine: the sysfs of tests/sys, and the addresses, routes and
 //! files of private namespaces. Needs root; without root each test reports that it was skipped.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod pace;
+mod skip;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,7 +21,6 @@ use ibboot::system::root::Root;
 use ibboot::wish::expectation::Depth;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::geteuid;
 use serde_json::Value;
 
 /// A copy of the program where no mount of a test hides it: the project may be below /tmp.
@@ -35,8 +30,7 @@ const COUNTS: [u32; 4] = [1, 31, 32, 1000];
 
 /// Runs `test` in its own network namespace, with its own /run and a /sys of this namespace.
 fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
-    if !geteuid().is_root() {
-        eprintln!("skipped: {name}: root is needed for namespaces");
+    if skip::without_root(name) {
         return;
     }
     std::thread::spawn(move || {

@@ -2,18 +2,14 @@
 //! The real kernel in private namespaces: rtnetlink in an empty network, and the files and workers
 //! of `up` on a private /run. Needs root; without root each test reports that it was skipped.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "machine/files.rs"]
 mod files;
 mod pace;
 #[path = "machine/rtnetlink.rs"]
 mod rtnetlink;
+mod skip;
 #[path = "machine/workers.rs"]
 mod workers;
 
@@ -22,7 +18,6 @@ use std::process::Command;
 use ibboot::system::decoder;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::geteuid;
 use serde_json::Value;
 
 const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
@@ -30,16 +25,18 @@ const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
 /// Runs `test` on a thread with its own namespaces. Without root, prints that the test was skipped.
 fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
     decoder::use_program(IBBOOT.into());
-    if !geteuid().is_root() {
-        eprintln!("skipped: {name}: root is needed for namespaces");
+    if skip::without_root(name) {
         return;
     }
-    std::thread::spawn(move || {
+    // A panic and a skipped test are reported with the name of the test.
+    let thread = std::thread::current();
+    let named = std::thread::Builder::new().name(thread.name().unwrap_or(name).to_owned());
+    let spawned = named.spawn(move || {
         unshare(flags).expect("unshare");
         test();
-    })
-    .join()
-    .expect("the test's thread panicked");
+    });
+    let joined = spawned.expect("a thread").join();
+    joined.expect("the test's thread panicked");
 }
 
 /// The output of `ip`.

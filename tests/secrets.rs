@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod skip;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -251,8 +253,7 @@ fn no_command_shows_a_secret_behind_a_forgotten_quote() {
 /// `ibboot report` in a mount namespace whose kernel command line has secrets. Needs root.
 #[test]
 fn a_report_has_no_secret_and_is_replayed() {
-    if !nix::unistd::geteuid().is_root() {
-        println!("skipped: a report of a machine with secrets: needs root");
+    if skip::without_root("a report of a machine with secrets") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ fn shells() -> Vec<&'static [&'static str]> {
         let is_installed = found.is_ok_and(|status| status.success());
         if !is_installed {
             eprintln!(
-                "skipped: hostile values in {}: not installed",
+                "skipped in part: hostile values in {}: not installed",
                 shell.join(" ")
             );
         }

@@ -2,7 +2,9 @@
 //! A full or closed stderr, or one without a reader, changes neither the results nor the exit code;
 //! a full stdout is an error.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
+
+mod skip;
 
 use std::fs;
 use std::fs::{File, OpenOptions};
@@ -13,7 +15,6 @@ use ibboot::system::directory::Directory;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::geteuid;
 
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").unwrap()
@@ -152,8 +153,7 @@ fn a_second_write_that_fails_does_not_end_the_program() {
 /// The program that runs for the life of the machine.
 #[test]
 fn a_lease_is_kept_or_released_for_any_stderr() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: lease without stderr: root is needed for namespaces");
+    if skip::without_root("lease without stderr") {
         return;
     }
     // A thread with a private /run reads on this machine.

@@ -31,7 +31,9 @@ fn net_lib() -> Option<PathBuf> {
 }
 
 fn skipped(test: &str, inputs: usize, missing: &str) {
-    eprintln!("SKIPPED {test}: {missing} is not installed; {inputs} inputs not compared");
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("?");
+    eprintln!("skipped: {name}: {test}: {missing} is not installed; {inputs} inputs not compared");
 }
 
 /// Runs `function` of dracut's library on each input and returns the variables it sets.

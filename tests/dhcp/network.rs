@@ -21,9 +21,9 @@ use ibboot::system::decoder;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
-use nix::unistd::geteuid;
 
 use crate::pace::Limit;
+use crate::skip;
 
 /// An IPoIB address whose port GUID is 0x0002c903000a1b2c.
 const IPOIB: [u8; 20] = [
@@ -37,12 +37,11 @@ pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
     // The client's decoder is the real one.
     decoder::use_program(env!("CARGO_BIN_EXE_ibboot").into());
-    if !geteuid().is_root() {
-        eprintln!("skipped: {name}: root is needed for namespaces");
+    if skip::without_root(name) {
         return;
     }
     if let Some(missing) = programs.iter().find(|program| !is_installed(program)) {
-        eprintln!("skipped: {name}: {missing} is not installed (tests/setup)");
+        skip::test(name, &format!("{missing} is not installed (tests/setup)"));
         return;
     }
     std::thread::spawn(move || {

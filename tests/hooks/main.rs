@@ -2,9 +2,11 @@
 //! dracut's hooks, sourced by a shell in a mount namespace with its own /proc, /dev and /run.
 //! Needs root; without root each test reports that it was skipped.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod request;
+#[path = "../skip/mod.rs"]
+mod skip;
 mod stage;
 mod turns;
 mod verdict;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use nix::unistd::geteuid;
+use crate::skip;
 
 /// The functions that dracut offers its hooks, and replacements of the kernel's files. The real
 /// /proc is hidden, above all its sysrq-trigger; /tmp is that of the scene, and the real /tmp is at
@@ -74,8 +74,7 @@ pub fn play(test: &str, script: &str) -> Option<String> {
 
 /// The output of `script` in `shell`; none if the namespace cannot be created.
 pub fn play_in(shell: &[&str], test: &str, script: &str) -> Option<String> {
-    if !geteuid().is_root() {
-        eprintln!("skipped: {test}: root is needed for namespaces");
+    if skip::without_root(test) {
         return None;
     }
     let scene = tempfile::tempdir().unwrap();

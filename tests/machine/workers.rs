@@ -24,7 +24,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, dup, mkfifo};
 use serde_json::{Value, json};
 
-use super::{IBBOOT, alone, index_of, ip, on_own_run, pace};
+use super::{IBBOOT, alone, index_of, ip, on_own_run, pace, skip};
 
 /// A worker with this end of its socket.
 fn worker(job: &str, far: OwnedFd) -> Child {
@@ -181,7 +181,7 @@ fn has_module_index() -> bool {
 fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
     on_own_run("silent loader", || {
         if !has_module_index() {
-            eprintln!("skipped: silent loader: the kernel has no overlayfs");
+            skip::test("silent loader", "the kernel has no overlayfs");
             return;
         }
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
@@ -232,7 +232,7 @@ fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
 fn without_its_socket_the_loader_is_no_powerless_child() {
     on_own_run("no socket", || {
         if !has_module_index() {
-            eprintln!("skipped: no socket: the kernel has no overlayfs");
+            skip::test("no socket", "the kernel has no overlayfs");
             return;
         }
         // As ProtectKernelModules= hides the modules from a unit without these capabilities.

@@ -46,7 +46,9 @@ fn open_succeeds_or_reports_that_ib_core_is_missing() {
         Ok(rdma) => assert!(rdma.devices().is_ok()),
         Err(error) => {
             assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
-            eprintln!("skipped: this kernel has no ib_core");
+            eprintln!(
+                "skipped: open_succeeds_or_reports_that_ib_core_is_missing: this kernel has no ib_core"
+            );
         }
     }
 }
