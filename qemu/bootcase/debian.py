@@ -159,9 +159,7 @@ def unpacked(package, release):
     """A cached folder with the files of a package."""
 
     def build(work):
-        options = apt_options(release, mirror(release))
-        run(["apt-get", *options, "update"])
-        unpack(options, package, work)
+        unpack(updated(release), package, work)
 
     return cached(package, digest(release.suite), build)
 
@@ -183,7 +181,7 @@ def mirror(release):
     else:
         candidates = [re.sub(r"debian/?$", release.distribution.name, home), release.distribution.public]
     pin = TARGET / "apt" / release.name / "mirror"
-    with locked(f"mirror-{release.name}"):
+    with locked(f"apt-{release.name}"):
         if pin.exists() and pin.read_text() in candidates:
             return pin.read_text()
         why = ""
@@ -203,6 +201,14 @@ def mirror(release):
     if NOT_SERVED.search(why):
         raise NotHere(f"the suite {release.suite} ({release.architecture.name}) is not served by {' or '.join(candidates)}")
     raise Failed(why)
+
+
+def updated(release):
+    """The options of apt, with the newest lists of the suite. apt refuses a second update beside the first one."""
+    options = apt_options(release, mirror(release))
+    with locked(f"apt-{release.name}"):
+        run(["apt-get", *options, "update"])
+    return options
 
 
 def source(release, address):
@@ -245,8 +251,7 @@ def needs(options, package):
 def newest_kernel(release):
     """The packages of the suite's newest kernel, that of the image first: Ubuntu has the modules in
     packages of their own."""
-    options = apt_options(release, mirror(release))
-    run(["apt-get", *options, "update"])
+    options = updated(release)
     first = needs(options, release.newest_kernel)
     images = [name for name in first if re.match(r"linux-image-\d", name)]
     if not images:
@@ -281,9 +286,8 @@ def kernel(release):
         packages = pin.read_text().split()
 
     def build(work):
-        options = apt_options(release, mirror(release))
         # Another folder of the suite may have been removed with the lists.
-        run(["apt-get", *options, "update"])
+        options = updated(release)
         for package in packages:
             unpack(options, package, work)
         if (work / "usr/lib/modules").is_dir() and not (work / "lib").exists():
