@@ -2,7 +2,6 @@
 """Kernels and small root trees of Debian's and Ubuntu's suites, downloaded into the cache; nothing is
 installed on the host."""
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -345,7 +344,7 @@ def bootstrap(name, release, packages):
 
     def build(work):
         words = [*emulated(release.architecture), *argv, work / "tree", source(release, mirror(release))]
-        run(words, log=TARGET / f"mmdebstrap-{name}.log", env=dict(os.environ, LC_ALL="C"))
+        run(words, log=TARGET / f"mmdebstrap-{name}.log")
 
     # Without the address of the mirror: another one has the same packages.
     return cached(name, digest(*argv, release.distribution.components), build) / "tree"

@@ -20,6 +20,9 @@ CACHE = TARGET / "cache"
 KEEP_UNUSED_SECONDS = 3600
 # The largest artefact is 0.7 GB, and two jobs may build one each.
 SPACE_EXPECTED = 2 * 10**9
+# What is read of other programs' messages is English, and users of a guest reach the files of its root.
+os.environ["LC_ALL"] = "C"
+os.umask(0o022)
 
 
 class Failed(Exception):

@@ -9,6 +9,8 @@ work=$1 tree=$2 kernel=$3 service=${4:-}
 
 root=$work/root
 cp -a --reflink=auto "$tree" "$root"
+# Whatever the modes of the source and of the program are.
+chmod -R u=rwX,go=rX "$work/add"
 cp -a "$work/add/." "$root/"
 version=$(ls "$kernel/lib/modules")
 mkdir -p "$root/lib/modules/$version"
