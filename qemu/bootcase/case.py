@@ -133,15 +133,19 @@ KINDS = {
     "diagnoses": list,
     "action": list,
 }
-ACTION_KINDS = {"when": str, "after": (int, float), "cable_in": str, "cable_out": str, "device_del": str, "type": str}
+ACTIONS = ("cable_in", "cable_out", "device_del", "type")
+ACTION_KINDS = {"when": str, "after": (int, float), **dict.fromkeys(ACTIONS, str)}
 
 
-def checked(where, table, kinds):
-    """Reject an unknown key or a value of the wrong type."""
+def checked(where, table, kinds, required):
+    """Reject a missing or unknown key, or a value of the wrong type."""
+    if missing := [key for key in required if key not in table]:
+        raise Failed(f"{where}: {missing[0]}: missing")
     for key, value in table.items():
         if key not in kinds:
             raise Failed(f"{where}: {key}: no such key; the keys are {', '.join(kinds)}")
-        if not isinstance(value, kinds[key]):
+        words = value if isinstance(value, list) and key != "action" else ()
+        if not isinstance(value, kinds[key]) or not all(isinstance(word, str) for word in words):
             raise Failed(f"{where}: {key}: wrong type of value: {value!r}")
     return table
 
@@ -164,12 +168,14 @@ def load(name):
         table = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise Failed(f"{path}: {error}") from error
-    checked(path, table, KINDS)
+    checked(path, table, KINDS, ("summary", "cmdline", "ends"))
     actions = []
     for entry in table.pop("action", []):
-        checked(path, entry, ACTION_KINDS)
+        checked(path, entry, ACTION_KINDS, ("when",))
+        if entry.keys() <= {"when", "after"}:
+            raise Failed(f"{path}: action: does nothing: expected one of {', '.join(ACTIONS)}")
         actions.append(Action(**dict(entry, when=compiled(path, entry["when"]))))
-    if table.get("ends") not in ENDS:
+    if table["ends"] not in ENDS:
         raise Failed(f"{path}: ends: expected one of {', '.join(ENDS)}")
     for key in ("kernels", "thorough"):
         if unknown := [kernel for kernel in table.get(key, []) if kernel not in RELEASES]:
