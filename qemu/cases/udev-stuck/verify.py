@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """ibboot waits 2 s for udev to name each interface, logs that once, and then uses the interface."""
 
-import re
-
 USED = {
     "ib0": r"ibboot: ib0: set up$",
     "ib1": r"ibboot: ib1: in its bond$",

@@ -1,1 +1,0 @@
-../two-links-any/verify.py
