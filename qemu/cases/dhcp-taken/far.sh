@@ -5,6 +5,4 @@ fabric knob softib0/1 fail_joins 2
 fabric address 10.0.0.2/24
 fabric address 10.0.0.10/24
 fabric sm start
-far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --no-ping --user=root --group=root \
-    --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases --dhcp-sequential-ip \
-    --dhcp-range=10.0.0.10,10.0.0.11,255.255.255.0,1h
+dhcp_server --dhcp-sequential-ip --dhcp-range=10.0.0.10,10.0.0.11,255.255.255.0,1h

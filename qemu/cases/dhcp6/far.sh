@@ -3,6 +3,4 @@
 fabric sm start
 fabric address fd00::2/64
 far sh -c "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"
-far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root --group=root \
-    --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases --enable-ra \
-    --dhcp-range=fd00::10,fd00::10,64,1h
+dhcp_server --enable-ra --dhcp-range=fd00::10,fd00::10,64,1h

@@ -4,9 +4,7 @@
 fabric address fd00::2/64 softib1 1
 fabric address fd00:1::2/64 softib1 2
 far sh -c "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"
-far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root --group=root \
-    --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases \
-    --dhcp-range=fd00::10,fd00::10,64,1h --dhcp-range=fd00:1::,ra-stateless \
+dhcp_server --dhcp-range=fd00::10,fd00::10,64,1h --dhcp-range=fd00:1::,ra-stateless \
     --dhcp-option=option6:dns-server,[fd00:1::53] --dhcp-option=option6:domain-search,cluster.example &
 wait_for 120 'grep -q "DHCPv6, IP range" /run/ibboot-test/out/far.txt'
 fabric sm start softib1 1

@@ -2,6 +2,5 @@
 . /run/ibboot-fabric/lib.sh
 fabric sm start
 fabric address 10.0.0.2/24
-guid=$(port softib0 1 gids/0 | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/\1\2\3\4/; s/../&:/g; s/:$//')
 dhcp_server --dhcp-range=10.0.0.10,10.0.0.20,255.255.255.0,1h \
-    --dhcp-host="id:ff:00:00:00:00:00:02:00:00:02:c9:00:$guid,10.0.0.55,node5"
+    --dhcp-host="id:ff:00:00:00:00:00:02:00:00:02:c9:00:$(near_guid),10.0.0.55,node5"

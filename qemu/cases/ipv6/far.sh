@@ -7,8 +7,6 @@ far sh -c "echo 0 > /proc/sys/net/ipv6/conf/$name/accept_dad"
 fabric address fd00::2/64
 far ip -6 addr add fd00:1::2/64 dev "$name"
 far sh -c "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"
-guid=$(port softib0 1 gids/0 | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/\1\2\3\4/; s/../&:/g; s/:$//')
-far sh "$place/serve" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root --group=root \
-    --pid-file --log-facility=- --log-dhcp --dhcp-leasefile=/run/fabric/leases --enable-ra \
-    --dhcp-range=fd00:1::10,fd00:1::20,slaac,64,1h --dhcp-host="id:00:03:00:20:$guid,[fd00:1::55]" \
+dhcp_server --enable-ra \
+    --dhcp-range=fd00:1::10,fd00:1::20,slaac,64,1h --dhcp-host="id:00:03:00:20:$(near_guid),[fd00:1::55]" \
     --dhcp-option=option6:dns-server,[fd00:1::53] --dhcp-option=option6:domain-search,cluster.example

@@ -1,6 +1,4 @@
 # The far end can do connected mode too.
 . /run/ibboot-fabric/lib.sh
 fabric sm start
-name=$(fabric netdev)
-far sh -c "echo connected > /sys/class/net/$name/mode"
-fabric address 10.0.0.2/24
+far_connected 10.0.0.2/24

@@ -47,6 +47,11 @@ port() {
     cat "/sys/class/infiniband/$1/ports/$2/$3"
 }
 
+# near_guid: the port GUID of the near end, in the form of a DHCP identifier
+near_guid() {
+    port softib0 1 gids/0 | sed 's/.*:\(....\):\(....\):\(....\):\(....\)$/\1\2\3\4/; s/../&:/g; s/:$//'
+}
+
 # is_state HCA PORT STATE
 is_state() {
     grep -q "$3" "/sys/class/infiniband/$1/ports/$2/state" 2> /dev/null
