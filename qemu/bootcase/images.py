@@ -288,13 +288,3 @@ def kernel_image(release):
     """The path of the kernel to boot."""
     folder = debian.kernel(release)
     return folder / "boot" / f"vmlinuz-{debian.kernel_version(folder)}"
-
-
-def sizes(image, compress):
-    """(size, compressed size, size of the kernel modules) in bytes of an uncompressed initramfs."""
-    packed = len(compress(image.read_bytes()))
-    listing = run(["cpio", "--list", "--verbose", "--quiet", "--file", image])
-    modules = sum(int(found.group(1)) for found in re.finditer(r"^-\S+\s+\d+\s+\S+\s+\S+\s+(\d+) .*\.ko(?:\.\w+)?$", listing, re.M))
-    return image.stat().st_size, packed, modules
-
-
