@@ -61,6 +61,7 @@ all: build
 
 # cargo knows what is up to date.
 build:
+	$(if $(word 2,$(CURDIR)),$(error $(CURDIR): cargo takes no RUSTFLAGS with a space: build in a folder without one))
 	@echo "target $(TARGET): $(if $(findstring -musl,$(TARGET)),musl,glibc; the program is smaller with musl: rustup target add $(subst -gnu,-musl,$(TARGET)))"
 	$(STATIC) cargo build --locked --release --target $(TARGET)
 	$(if $(filter $(OUT)/ibboot,$(PROGRAM)),ln -sfn $(TARGET)/release/ibboot $(PROGRAM))
