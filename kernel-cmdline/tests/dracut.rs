@@ -21,19 +21,23 @@ use std::process::{Command, Stdio};
 
 use kernel_cmdline::{Cmdline, HwAddr, Interface, Ip, Route, Source, parse};
 
-/// dracut's shell library for networks.
+/// dracut's shell library for networks, of this machine or of a tree that `qemu/run` made. Debian has the
+/// library in dracut-network, which tests/setup does not install.
 fn net_lib() -> Option<PathBuf> {
-    let modules = fs::read_dir("/usr/lib/dracut/modules.d").ok()?;
-    modules
-        .filter_map(Result::ok)
-        .map(|entry| entry.path().join("net-lib.sh"))
+    let inside = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    let cache = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/qemu/cache");
+    let trees = inside(cache.into()).map(|kept| kept.path().join("tree"));
+    std::iter::once(PathBuf::from("/"))
+        .chain(trees)
+        .flat_map(|root| inside(root.join("usr/lib/dracut/modules.d")))
+        .map(|module| module.path().join("net-lib.sh"))
         .find(|path| path.exists())
 }
 
 fn skipped(test: &str, inputs: usize, missing: &str) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("?");
-    eprintln!("skipped: {name}: {test}: {missing} is not installed; {inputs} inputs not compared");
+    eprintln!("skipped: {name}: {test}: {missing} is not here; {inputs} inputs not compared");
 }
 
 /// Runs `function` of dracut's library on each input and returns the variables it sets.
