@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::{Claim, Draft, Need, Rival, Setting, What};
 use crate::facts::{AddressState, Netdev};
 use crate::inet::{Address, Route};
-use crate::wish::ipoib::IpoibWish;
+use crate::wish::ipoib::{Autoconf, IpoibWish};
 
 impl Draft<'_> {
     /// Addresses first, then the routes that depend on them, then the gateways, which may depend on
@@ -34,12 +34,14 @@ impl Draft<'_> {
                 }
             }
         }
-        let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
         let routes = wish.routes.iter().filter(|route| !netdev.has_route(route));
+        let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
         let gateways = wish.gateways.iter().filter(is_missing);
         let gateways = gateways.copied().map(Route::default_through);
         for route in routes.copied().chain(gateways) {
-            self.on(netdev, Need::Requested, self.add_route(wish, netdev, route));
+            if !is_awaiting_hop(wish, netdev, &route) {
+                self.on(netdev, Need::Requested, self.add_route(wish, netdev, route));
+            }
         }
         let suggested = &wish.suggested;
         let routes = suggested.routes.iter();
@@ -101,4 +103,23 @@ impl Draft<'_> {
         };
         self.on(netdev, Need::Requested, what);
     }
+}
+
+/// Whether a server or a router has yet to give the address or the route that leads to the next hop of
+/// the route: until then the kernel refuses the route.
+fn is_awaiting_hop(wish: &IpoibWish, netdev: &Netdev, route: &Route) -> bool {
+    let Some(hop) = route.gateway else {
+        return false;
+    };
+    let is_awaited = match hop {
+        IpAddr::V4(_) => wish.dhcp.is_some() && wish.leased.is_none(),
+        IpAddr::V6(_) => wish.kernel_autoconf() == Some(Autoconf::Router),
+    };
+    let direct = wish.routes.iter().chain(&netdev.routes);
+    let direct = direct.filter(|route| route.gateway.is_none());
+    let own = netdev.addresses.iter().map(|found| found.address);
+    let own = own.chain(wish.addresses.iter().copied());
+    let mut networks = own.chain(direct.map(|route| route.network));
+    let is_reached = wish.peer == Some(hop) || networks.any(|network| network.reaches(hop));
+    is_awaited && !Autoconf::LinkLocal.is_met_by(hop) && !is_reached
 }

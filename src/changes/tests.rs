@@ -583,3 +583,50 @@ fn an_ethernet_interface_that_was_up_is_left_to_who_sets_it_down() {
     done.record_up(ib0.ifindex.unwrap());
     assert_eq!(machine.tried(&mut done), ["ib0: set up"]);
 }
+
+#[test]
+fn a_route_waits_for_the_lease_or_the_router_that_reaches_its_next_hop() {
+    let routes = |cmdline: &str, found: &[&str], leased: Option<&str>| -> Vec<String> {
+        let mut machine = Machine::new("connectx6-hdr", &format!("{IB} {cmdline}"));
+        let found = found.iter().map(|text| text.parse::<Address>().unwrap());
+        machine.netdev("ib0").addresses = found.map(Into::into).collect();
+        let changes = machine.with(&Done::default(), |expected, _| {
+            let wish = &mut expected.interfaces[0].wish;
+            wish.leased = leased.map(|leased| leased.parse().unwrap());
+        });
+        let is_route = |change: &&Change| matches!(change.what, What::Set(Setting::AddRoute(..)));
+        let routes: Vec<Change> = changes.iter().filter(is_route).cloned().collect();
+        lines(&routes)
+    };
+    let (four, six) = (
+        "rd.route=10.9.0.0/16:10.0.0.9:ib0",
+        "rd.route=[fd01::/64]:[fd00::9]:ib0",
+    );
+    let (set4, set6) = (
+        "ib0: set route 10.9.0.0/16 via 10.0.0.9",
+        "ib0: set route fd01::/64 via fd00::9",
+    );
+    let dhcp = format!("ip=ib0:dhcp {four}");
+    assert_eq!(routes(&dhcp, &[], None), none());
+    assert_eq!(routes(&dhcp, &["10.0.0.5/24"], None), [set4]);
+    // The lease does not reach the next hop: the kernel says so.
+    assert_eq!(routes(&dhcp, &["10.7.0.5/24"], Some("10.7.0.5")), [set4]);
+    let beside = format!("ip=10.0.0.5:::24::ib0:dhcp {four}");
+    assert_eq!(routes(&beside, &[], None), [set4]);
+    let default = "ip=ib0:dhcp rd.route=0.0.0.0/0:10.0.0.9:ib0";
+    assert_eq!(routes(default, &["fe80::5/64"], None), none());
+    for method in ["auto6", "dhcp6", "either6"] {
+        let routed = format!("ip=ib0:{method} {six}");
+        assert_eq!(routes(&routed, &["fe80::5/64"], None), none(), "{method}");
+        let direct = format!("ip=ib0:{method} rd.route=[fd00::/64]::ib0 {six}");
+        let both = ["ib0: set route fd00::/64", set6];
+        assert_eq!(routes(&direct, &[], None), both, "{method}");
+        assert_eq!(routes(&routed, &["fd00::7/64"], None), [set6], "{method}");
+    }
+    let local = "ip=ib0:dhcp6 rd.route=[fd01::/64]:[fe80::9]:ib0";
+    let set_local = "ib0: set route fd01::/64 via fe80::9";
+    assert_eq!(routes(local, &[], None), [set_local]);
+    // Nothing is awaited.
+    let fixed = format!("ip=10.7.0.5:::24::ib0:none {four}");
+    assert_eq!(routes(&fixed, &[], None), [set4]);
+}
