@@ -35,23 +35,33 @@ impl Draft<'_> {
             }
         }
         let routes = wish.routes.iter().filter(|route| !netdev.has_route(route));
-        let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
-        let gateways = wish.gateways.iter().filter(is_missing);
-        let gateways = gateways.copied().map(Route::default_through);
+        let gateways = wish.gateways.iter().copied();
+        let gateways = gateways.filter(|gateway| !netdev.has_lasting_gateway(*gateway));
+        let gateways = gateways.map(Route::default_through);
         for route in routes.copied().chain(gateways) {
             if !is_awaiting_hop(wish, netdev, &route) {
-                self.on(netdev, Need::Requested, self.add_route(wish, netdev, route));
+                self.requested_route(wish, netdev, route);
             }
         }
         let suggested = &wish.suggested;
         let routes = suggested.routes.iter();
         let routes = routes.filter(|route| !netdev.has_route(route));
+        let is_missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
         let gateway = suggested.gateway.iter().filter(is_missing);
         let gateway = gateway.copied().map(Route::default_through);
         for route in routes.copied().chain(gateway) {
             let need = Need::Suggested(suggested.by);
             self.on(netdev, need, self.add_route(wish, netdev, route));
         }
+    }
+
+    fn requested_route(&mut self, wish: &IpoibWish, netdev: &Netdev, route: Route) {
+        // The route of a router's advertisement gives way: beside it the kernel keeps no second route
+        // through this gateway.
+        if netdev.has_route(&route) {
+            self.set(netdev, Setting::RemoveRoute(route));
+        }
+        self.on(netdev, Need::Requested, self.add_route(wish, netdev, route));
     }
 
     /// The change that adds a route. Two InfiniBand interfaces may have a route to the same network, as

@@ -630,3 +630,26 @@ fn a_route_waits_for_the_lease_or_the_router_that_reaches_its_next_hop() {
     let fixed = format!("ip=10.7.0.5:::24::ib0:none {four}");
     assert_eq!(routes(&fixed, &[], None), [set4]);
 }
+
+#[test]
+fn the_route_of_an_advertisement_is_not_the_requested_one() {
+    let cmdline = format!("{IB} ip=[fd00::5]::[fe80::1]:64::ib0:none");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    let gateway = "fe80::1".parse().unwrap();
+    let ib0 = machine.netdev("ib0");
+    ib0.addresses = vec!["fd00::5/64".parse::<Address>().unwrap().into()];
+    (ib0.gateways, ib0.advertised) = (vec![gateway], vec![gateway]);
+    let next = |machine: &Machine| lines(&machine.with(&Done::default(), |_, _| {}));
+    let replaced = [
+        "ib0: remove default gateway fe80::1",
+        "ib0: set default gateway fe80::1",
+    ];
+    let routes = |machine: &Machine| -> Vec<String> {
+        let all = next(machine).into_iter();
+        all.filter(|line| line.contains("gateway")).collect()
+    };
+    assert_eq!(routes(&machine), replaced);
+    // The next advertisement adds its route beside the requested one.
+    machine.netdev("ib0").gateways.push(gateway);
+    assert_eq!(routes(&machine), none());
+}

@@ -269,6 +269,9 @@ pub struct Netdev {
     /// Gateways of default routes through the interface (rtnetlink: the routes that /proc/net/route
     /// and /proc/net/ipv6_route show).
     pub gateways: Vec<IpAddr>,
+    /// Those of `gateways` that a router advertised, and no program or person set.
+    #[serde(skip)]
+    pub advertised: Vec<IpAddr>,
     /// Those of `addresses` that have a lifetime: a server or a router gave them.
     #[serde(skip)]
     pub dynamic: Vec<IpAddr>,

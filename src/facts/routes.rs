@@ -10,16 +10,20 @@ use super::rtnetlink::Dumps;
 use super::{Look, Netdev};
 use crate::inet::{Address, Route};
 
-/// RTF_UP and RTF_REJECT (linux/route.h), RTF_LOCAL (linux/ipv6_route.h).
+/// RTF_UP and RTF_REJECT (linux/route.h), RTF_ADDRCONF and RTF_LOCAL (linux/ipv6_route.h).
 const UP: u32 = 0x1;
 const REJECT: u32 = 0x200;
+const ADVERTISED: u32 = 0x4_0000;
 const LOCAL: u32 = 0x8000_0000;
 
 impl Netdev {
-    fn add_route(&mut self, route: Route, metric: u32) {
+    fn add_route(&mut self, route: Route, metric: u32, is_advertised: bool) {
         self.metrics.push((route, metric));
         match route.gateway {
-            Some(gateway) if route.network.prefix == 0 => self.gateways.push(gateway),
+            Some(gateway) if route.network.prefix == 0 => {
+                self.gateways.push(gateway);
+                self.advertised.extend(is_advertised.then_some(gateway));
+            }
             _ => self.routes.push(route),
         }
     }
@@ -49,6 +53,14 @@ impl Netdev {
         }
     }
 
+    /// Whether a default route through the gateway exists that no router's advertisement made. The route
+    /// of an advertisement ends with its lifetime, or when a program turns forwarding on
+    /// (rt6_purge_dflt_routers of net/ipv6/route.c).
+    pub fn has_lasting_gateway(&self, gateway: IpAddr) -> bool {
+        let count = |all: &[IpAddr]| all.iter().filter(|one| **one == gateway).count();
+        count(&self.gateways) > count(&self.advertised)
+    }
+
     /// Whether the route exists.
     pub fn has_route(&self, route: &Route) -> bool {
         match route.gateway {
@@ -70,6 +82,7 @@ struct Line<'a> {
     ifname: &'a str,
     route: Route,
     metric: u32,
+    is_advertised: bool,
 }
 
 /// Adds the routes to their interfaces.
@@ -84,7 +97,7 @@ pub(super) fn add(netdevs: &mut [Netdev], look: &mut Look<'_>, links: &mut Links
             for through in routes {
                 let index = Some(through.index);
                 if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifindex == index) {
-                    netdev.add_route(through.route, through.metric);
+                    netdev.add_route(through.route, through.metric, through.is_advertised);
                 }
             }
         }
@@ -104,7 +117,7 @@ fn add_saved(netdevs: &mut [Netdev], look: &mut Look<'_>) {
         match line {
             Some(Some(line)) => {
                 if let Some(netdev) = netdevs.iter_mut().find(|n| n.ifname == line.ifname) {
-                    netdev.add_route(line.route, line.metric);
+                    netdev.add_route(line.route, line.metric, line.is_advertised);
                 }
             }
             Some(None) => {}
@@ -132,6 +145,7 @@ fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
         ifname,
         route: Route { network, gateway },
         metric: metric.parse().ok()?,
+        is_advertised: false,
     };
     let leads = flags & UP != 0 && flags & REJECT == 0;
     Some(leads.then_some(line))
@@ -162,6 +176,7 @@ fn of_v6(line: &str) -> Option<Option<Line<'_>>> {
         ifname,
         route: Route { network, gateway },
         metric: u32::from_str_radix(metric, 16).ok()?,
+        is_advertised: flags & ADVERTISED != 0,
     };
     let leads = flags & UP != 0 && flags & (REJECT | LOCAL) == 0;
     Some(leads.then_some(line))
@@ -187,7 +202,9 @@ mod tests {
         let line = of_v6(v6).unwrap().unwrap();
         let route = "fd00::/64 via fe80::1".to_owned();
         assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
-        assert_eq!(line.metric, 1024);
+        assert_eq!((line.metric, line.is_advertised), (1024, false));
+        let advertised = v6.replace("00000003 ", "00450003 ");
+        assert!(of_v6(&advertised).unwrap().unwrap().is_advertised);
         for other in ["80000003", "00200200"] {
             let rejects = v6.replace("00000003 ", &format!("{other} "));
             assert!(of_v6(&rejects).unwrap().is_none());
@@ -196,6 +213,18 @@ mod tests {
         for cut in [v4.split_at(20).0, v6.split_at(40).0] {
             assert!(of_v4(cut).is_none() && of_v6(cut).is_none(), "{cut}");
         }
+    }
+
+    #[test]
+    fn a_gateway_lasts_if_it_has_a_route_that_no_router_advertised() {
+        let gateway: IpAddr = "fe80::1".parse().unwrap();
+        let route = Route::default_through(gateway);
+        let mut netdev = Netdev::default();
+        assert!(!netdev.has_lasting_gateway(gateway));
+        netdev.add_route(route, 1024, true);
+        assert!(netdev.has_route(&route) && !netdev.has_lasting_gateway(gateway));
+        netdev.add_route(route, 1, false);
+        assert!(netdev.has_lasting_gateway(gateway));
     }
 
     proptest! {

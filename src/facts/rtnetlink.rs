@@ -9,7 +9,7 @@ use nix::sys::socket::SockProtocol;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::AddressHeader;
 use rtnetlink::packet_route::link::LinkHeader;
-use rtnetlink::packet_route::route::{RouteFlags, RouteHeader, RouteType};
+use rtnetlink::packet_route::route::{RouteFlags, RouteHeader, RouteProtocol, RouteType};
 
 use crate::inet::{self, Route};
 use crate::rdma::netlink::wire::{Attribute, Request, number, text};
@@ -43,6 +43,8 @@ pub(super) struct Through {
     pub route: Route,
     /// Metric (RTA_PRIORITY); the lowest one counts.
     pub metric: u32,
+    /// Made of a router's advertisement (RTPROT_RA).
+    pub is_advertised: bool,
 }
 
 /// A network interface, as far as rtnetlink reports what is read of it (`rtnl_fill_ifinfo` of
@@ -232,6 +234,7 @@ fn route(message: &[u8]) -> Result<Vec<Through>, DecodeError> {
         index,
         route: Route { network, gateway },
         metric,
+        is_advertised: header.protocol == RouteProtocol::Ra,
     };
     Ok(hops.into_iter().map(through).collect())
 }
@@ -453,6 +456,18 @@ mod tests {
         let mut cloned = header;
         cloned[8..].copy_from_slice(&libc::RTM_F_CLONED.to_ne_bytes());
         assert_eq!(shown(cloned, &one), [""; 0]);
+    }
+
+    #[test]
+    fn the_route_of_an_advertisement_is_known_by_its_protocol() {
+        let out = attribute(libc::RTA_OIF, &7u32.to_ne_bytes());
+        let is_advertised = |protocol: u8| {
+            let header = [V6, 0, 0, 0, 254, protocol, 0, 1, 0, 0, 0, 0];
+            let message = [&header[..], &out].concat();
+            route(&message).unwrap().first().map(|t| t.is_advertised)
+        };
+        assert_eq!(is_advertised(RouteProtocol::Ra.into()), Some(true));
+        assert_eq!(is_advertised(RouteProtocol::Static.into()), Some(false));
     }
 
     #[test]
