@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Claim, Draft, Need, Rival, Setting, What};
+use crate::error::Error;
 use crate::facts::{AddressState, Netdev};
 use crate::inet::{Address, Route};
 use crate::wish::ipoib::{Autoconf, IpoibWish};
@@ -29,8 +30,7 @@ impl Draft<'_> {
                     if let Some(v4) = static4 {
                         self.on(netdev, Need::Requested, What::Claim(v4));
                     }
-                    let peer = wish.peer_of(address);
-                    self.set(netdev, Setting::AddAddress(*address, peer));
+                    self.add_address(wish, netdev, *address);
                 }
             }
         }
@@ -53,6 +53,26 @@ impl Draft<'_> {
             let need = Need::Suggested(suggested.by);
             self.on(netdev, need, self.add_route(wish, netdev, route));
         }
+    }
+
+    fn add_address(&mut self, wish: &IpoibWish, netdev: &Netdev, address: Address) {
+        // The kernel accepts no IPv6 address twice: a request with another prefix length succeeds and
+        // changes nothing (inet6_rtm_newaddr of net/ipv6/addrconf.c).
+        let shown = match address.address {
+            IpAddr::V6(v6) => netdev.shown6(v6),
+            IpAddr::V4(_) => None,
+        };
+        if let Some(shown) = shown {
+            let what = format!("address {address} cannot be set");
+            let error = Error::new(&netdev.ifname, what)
+                .found(format!("the interface has {shown}"))
+                .hint("an interface has an IPv6 address once: remove one of the two");
+            return self.refuse(netdev, error);
+        }
+        self.set(
+            netdev,
+            Setting::AddAddress(address, wish.peer_of(&address)),
+        );
     }
 
     fn requested_route(&mut self, wish: &IpoibWish, netdev: &Netdev, route: Route) {

@@ -653,3 +653,24 @@ fn the_route_of_an_advertisement_is_not_the_requested_one() {
     machine.netdev("ib0").gateways.push(gateway);
     assert_eq!(routes(&machine), none());
 }
+
+#[test]
+fn an_ipv6_address_is_not_set_a_second_time_with_another_prefix() {
+    let cmdline = format!("{IB} ip=[fd00::5]:::64::ib0:none ip=[fd00::5]:::128::ib0:none");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    let shown: Address = "fd00::5/64".parse().unwrap();
+    machine.netdev("ib0").addresses = vec![shown.into()];
+    let changes = machine.with(&Done::default(), |_, _| {});
+    let refused = changes
+        .iter()
+        .filter(|change| matches!(change.what, What::Impossible(_)));
+    assert_eq!(
+        lines(&refused.cloned().collect::<Vec<_>>()),
+        [
+            "ib0: address fd00::5/128 cannot be set: the interface has fd00::5/64; an interface has an \
+             IPv6 address once: remove one of the two"
+        ]
+    );
+    let is_set = |change: &Change| matches!(change.what, What::Set(Setting::AddAddress(..)));
+    assert!(!changes.iter().any(is_set));
+}
