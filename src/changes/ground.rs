@@ -13,7 +13,7 @@ use crate::plan::{Action, mlx4_targets};
 use crate::system::drivers;
 use crate::system::modules::{self, Found, Index};
 use crate::system::root::Root;
-use crate::wish::ipoib::{Autoconf, IpoibWish};
+use crate::wish::ipoib::{Autoconf, IpoibWish, WITH_IPV6};
 use crate::wish::selector::{Means, Selector};
 
 /// The module whose configfs directory has the default RoCE modes.
@@ -126,10 +126,13 @@ impl Ground {
     }
 }
 
-/// The requested IPv6 settings and their values.
+/// The requested IPv6 settings and their values. An interface without IPv6 (`ipv6.disable_ipv6=1`, or a
+/// file in sysctl.d of the image) has no static address either.
 pub(super) fn sysctls(wish: &IpoibWish) -> impl Iterator<Item = (&'static str, &'static str)> {
     let settings = wish.kernel_autoconf().map(Autoconf::settings);
-    settings.into_iter().flatten()
+    let is_static = wish.addresses.iter().any(|own| own.address.is_ipv6());
+    let alone = (is_static && settings.is_none()).then_some(WITH_IPV6);
+    settings.into_iter().flatten().chain(alone)
 }
 
 fn is_live(root: &Root, index: &Index, module: &str) -> bool {

@@ -179,6 +179,9 @@ pub enum Autoconf {
     Router,
 }
 
+/// The kernel's setting that gives an interface IPv6, below /proc/sys/net/ipv6/conf/IF.
+pub const WITH_IPV6: (&str, &str) = ("disable_ipv6", "0");
+
 impl Autoconf {
     /// The expected address, in words.
     pub fn word(self) -> &'static str {
@@ -204,11 +207,7 @@ impl Autoconf {
             // removes the routes of routers (rt6_purge_dflt_routers of net/ipv6/route.c).
             Autoconf::Router => ("2", "1"),
         };
-        [
-            ("disable_ipv6", "0"),
-            ("accept_ra", router),
-            ("autoconf", autoconf),
-        ]
+        [WITH_IPV6, ("accept_ra", router), ("autoconf", autoconf)]
     }
 }
 
