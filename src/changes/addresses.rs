@@ -69,10 +69,12 @@ impl Draft<'_> {
                 .hint("an interface has an IPv6 address once: remove one of the two");
             return self.refuse(netdev, error);
         }
-        self.set(
-            netdev,
-            Setting::AddAddress(address, wish.peer_of(&address)),
-        );
+        let setting = if wish.deprecated.map(IpAddr::V6) == Some(address.address) {
+            Setting::AddDeprecated(address)
+        } else {
+            Setting::AddAddress(address, wish.peer_of(&address))
+        };
+        self.set(netdev, setting);
     }
 
     fn requested_route(&mut self, wish: &IpoibWish, netdev: &Netdev, route: Route) {

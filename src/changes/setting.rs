@@ -44,6 +44,9 @@ pub enum Setting {
     Mtu(u32),
     /// Add an address, on a point-to-point link with the peer's address.
     AddAddress(Address, Option<IpAddr>),
+    /// Add an IPv6 address as deprecated, or deprecate it (RFC 4862 5.5.4): the kernel uses it for no
+    /// new connection while there is another one.
+    AddDeprecated(Address),
     RemoveAddress(Address),
     /// Add a route; a route to 0.0.0.0/0 or ::/0 through a gateway is a default gateway.
     AddRoute(Route, Rival),
@@ -63,6 +66,7 @@ impl fmt::Display for Setting {
             Setting::AddAddress(address, Some(peer)) => {
                 write!(f, "set address {address}, peer {peer}")
             }
+            Setting::AddDeprecated(address) => write!(f, "set address {address}, deprecated"),
             Setting::RemoveAddress(address) => write!(f, "remove address {address}"),
             Setting::AddRoute(route, _) => write!(f, "set {}", route_text(route)),
             Setting::RemoveRoute(route) => write!(f, "remove {}", route_text(route)),
@@ -92,6 +96,7 @@ impl Setting {
             Setting::AddAddress(own, peer) => {
                 net.add_address(index, own.address, own.prefix, *peer).await
             }
+            Setting::AddDeprecated(own) => net.add_deprecated(index, own.address, own.prefix).await,
             Setting::RemoveAddress(own) => {
                 net.delete_address(index, own.address, Some(own.prefix))
                     .await
@@ -118,7 +123,9 @@ impl Setting {
                 error(format!("cannot be added to {bond}")).hint("see dmesg")
             }
             Setting::Mtu(bytes) => error(format!("MTU {bytes} is refused")),
-            Setting::AddAddress(address, _) => error(format!("address {address} cannot be set")),
+            Setting::AddAddress(address, _) | Setting::AddDeprecated(address) => {
+                error(format!("address {address} cannot be set"))
+            }
             Setting::AddRoute(route, _) => error(format!("{} cannot be set", route_text(route))),
             other => error(format!("cannot {other}")),
         }

@@ -673,3 +673,23 @@ fn an_ipv6_address_is_not_set_a_second_time_with_another_prefix() {
     let is_set = |change: &Change| matches!(change.what, What::Set(Setting::AddAddress(..)));
     assert!(!changes.iter().any(is_set));
 }
+
+#[test]
+fn the_address_of_a_lease_without_a_preferred_lifetime_is_set_as_deprecated() {
+    let machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp6"));
+    let set = |preferred_s: u32| -> Vec<String> {
+        let lease = format!(
+            r#"{{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01","requested_ns":0,
+                "seconds":60,"preferred_s":{preferred_s},"renew_s":30,"rebind_s":50}}"#
+        );
+        let lease = serde_json::from_str(&lease).unwrap();
+        let changes = machine.with(&Done::default(), |expected, _| {
+            let wish = &mut expected.interfaces[0].wish;
+            *wish = wish.granted6(&lease, None);
+        });
+        let all = lines(&changes).into_iter();
+        all.filter(|line| line.contains("fd00::5")).collect()
+    };
+    assert_eq!(set(60), ["ib0: set address fd00::5/128"]);
+    assert_eq!(set(0), ["ib0: set address fd00::5/128, deprecated"]);
+}

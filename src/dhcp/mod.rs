@@ -65,4 +65,6 @@ pub struct Granted {
     pub ends_ns: Option<u64>,
     /// The length of the lease: `for 600 s`.
     pub length: String,
+    /// The address is for no new connection while there is another one (IPv6).
+    pub is_deprecated: bool,
 }

@@ -16,6 +16,7 @@ use crate::wish::ipoib::{Autoconf, IpoibWish};
 pub fn words(change: &Setting) -> String {
     match change {
         Setting::AddAddress(address, _) => format!("address {address} set"),
+        Setting::AddDeprecated(address) => format!("address {address} set, deprecated"),
         Setting::AddRoute(route, _) => format!("route {route} set"),
         Setting::RemoveRoute(route) => format!("route {route} removed"),
         Setting::RemoveAddress(address) => format!("address {address} removed"),

@@ -374,8 +374,12 @@ impl Held {
         granted: &Granted,
     ) -> std::result::Result<(), String> {
         let (address, prefix) = (granted.address.address, granted.address.prefix);
-        net.add_address(self.place.index, address, prefix, None)
-            .await?;
+        let index = self.place.index;
+        if granted.is_deprecated {
+            net.add_deprecated(index, address, prefix).await?;
+        } else {
+            net.add_address(index, address, prefix, None).await?;
+        }
         let look = || boottime_ns().saturating_add(DETECTION);
         self.look = address.is_ipv6().then(look);
         Ok(())

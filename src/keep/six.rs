@@ -9,6 +9,7 @@ use futures_util::future::{LocalBoxFuture, pending};
 use super::held::{Accepted, Client, Event, Renewal};
 use super::place::Place;
 use super::stay::{Servers, must_stay};
+use crate::changes::Setting;
 use crate::dhcp::Granted;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
@@ -92,16 +93,17 @@ impl Client for Six {
         self.lease = None;
     }
 
-    /// A renewed lease changes only its times.
-    fn accept(&mut self, _: &Netdev, _: &Servers, _: &[Route]) -> Accepted {
+    fn accept(&mut self, netdev: &Netdev, _: &Servers, _: &[Route]) -> Accepted {
         let Some(lease) = self.session.as_ref().and_then(Session::lease) else {
             return Accepted::Nothing;
         };
         let before = self.lease.replace(lease.clone());
-        if before.is_some_and(|before| before.address == lease.address) {
-            Accepted::Renewed(Renewal::default())
-        } else {
-            Accepted::Other(Vec::new())
+        match before.filter(|before| before.address == lease.address) {
+            Some(before) => Accepted::Renewed(Renewal {
+                changes: changes6(&before, lease, netdev),
+                not_applied: None,
+            }),
+            None => Accepted::Other(Vec::new()),
         }
     }
 
@@ -211,5 +213,45 @@ impl Client for Six {
             None => kept.dhcp6.push(progress),
         }
         (Vec::new(), Vec::new())
+    }
+}
+
+/// What the lease `after` changes on an interface with the lease `before` of the same address: only its
+/// times, and whether the address is deprecated.
+fn changes6(before: &Lease, after: &Lease, netdev: &Netdev) -> Vec<Setting> {
+    let is_same = before.is_deprecated() == after.is_deprecated();
+    let shown = netdev.shown6(after.address).filter(|_| !is_same);
+    let setting = |shown| match after.is_deprecated() {
+        true => Setting::AddDeprecated(shown),
+        false => Setting::AddAddress(shown, None),
+    };
+    shown.into_iter().map(setting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_lease_deprecates_its_address_and_takes_that_back() {
+        let lease = |preferred_s: u32| -> Lease {
+            let text = format!(
+                r#"{{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01","requested_ns":0,
+                    "seconds":60,"preferred_s":{preferred_s},"renew_s":30,"rebind_s":50}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let own: Address = "fd00::5/128".parse().unwrap();
+        let netdev = Netdev {
+            addresses: vec![own.into()],
+            ..Netdev::default()
+        };
+        let changes = |before, after, netdev| changes6(&lease(before), &lease(after), netdev);
+        assert_eq!(changes(60, 0, &netdev), [Setting::AddDeprecated(own)]);
+        assert_eq!(changes(0, 40, &netdev), [Setting::AddAddress(own, None)]);
+        assert_eq!(changes(60, 40, &netdev), []);
+        assert_eq!(changes(0, 0, &netdev), []);
+        // A missing address is set again with the lease.
+        assert_eq!(changes(60, 0, &Netdev::default()), []);
     }
 }

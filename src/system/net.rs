@@ -12,7 +12,7 @@ use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, CacheInfo};
 use rtnetlink::packet_route::link::{
     AfSpecInet6, AfSpecUnspec, BondMode, Inet6IfaceFlags, LinkAttribute, LinkFlags, LinkMessage,
 };
@@ -29,6 +29,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Metric of an IPv6 route that precedes others: one below IP6_RT_PRIO_USER (linux/ipv6_route.h), the
 /// metric of a route without one.
 const FIRST_METRIC: u32 = 1023;
+/// INFINITY_LIFE_TIME (net/addrconf.h).
+const FOR_EVER: u32 = u32::MAX;
 
 /// The kernel's text for a refused request.
 fn text_of(error: &rtnetlink::Error) -> String {
@@ -211,6 +213,22 @@ impl Net {
             });
             attributes.push(AddressAttribute::Address(peer));
         }
+        answer(request.replace().execute()).await
+    }
+
+    /// Adds an IPv6 address, or changes it, with a preferred lifetime of 0: deprecated, and valid for
+    /// ever.
+    pub async fn add_deprecated(
+        &self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> std::result::Result<(), String> {
+        let mut request = self.handle.address().add(index, address, prefix);
+        let mut lifetimes = CacheInfo::default();
+        lifetimes.ifa_valid = FOR_EVER;
+        let lifetimes = AddressAttribute::CacheInfo(lifetimes);
+        request.message_mut().attributes.push(lifetimes);
         answer(request.replace().execute()).await
     }
 
@@ -567,6 +585,7 @@ mod tests {
         assert_eq!(net.add_bond("x").await, silent());
         assert_eq!(net.enslave(1, 2).await, silent());
         assert_eq!(net.add_address(1, address, 24, None).await, silent());
+        assert_eq!(net.add_deprecated(1, address, 24).await, silent());
         assert_eq!(net.delete_address(1, address, None).await, silent());
         assert_eq!(net.add_route(1, &route).await, silent());
         assert_eq!(net.append_route(1, &route).await, silent());

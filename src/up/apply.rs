@@ -330,6 +330,7 @@ fn touched(what: &What) -> Touched {
             | Setting::Up
             | Setting::Down
             | Setting::AddAddress(..)
+            | Setting::AddDeprecated(_)
             | Setting::RemoveAddress(_)
             | Setting::AddRoute(..)
             | Setting::RemoveRoute(_),
@@ -345,7 +346,10 @@ fn touched(what: &What) -> Touched {
 fn is_of_address(what: &What) -> bool {
     matches!(
         what,
-        What::Yield { .. } | What::Set(Setting::AddAddress(..) | Setting::AddRoute(..))
+        What::Yield { .. }
+            | What::Set(
+                Setting::AddAddress(..) | Setting::AddDeprecated(_) | Setting::AddRoute(..)
+            )
     )
 }
 
@@ -361,6 +365,7 @@ fn made(what: &What) -> Option<String> {
         What::Set(Setting::MakeBond) => format!("bond made, {MODE}"),
         What::Set(Setting::Enslave { .. }) => "in its bond".to_owned(),
         What::Set(Setting::AddAddress(address, _)) => format!("address {address}"),
+        What::Set(Setting::AddDeprecated(address)) => format!("address {address}, deprecated"),
         What::Set(Setting::AddRoute(route, _)) => route_text(route),
         _ => return None,
     })

@@ -7,7 +7,7 @@
 mod granted;
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +134,9 @@ pub struct IpoibWish {
     /// The address of the DHCP lease, which is one of `addresses`; not saved, like the suggestions.
     #[serde(skip)]
     pub leased: Option<Ipv4Addr>,
+    /// The address of the DHCPv6 lease, if the server grants it as deprecated; not saved either.
+    #[serde(skip)]
+    pub deprecated: Option<Ipv6Addr>,
     /// What a DHCP server suggests: not saved, because each lease has it.
     #[serde(skip)]
     pub suggested: Suggested,
@@ -289,6 +292,7 @@ impl IpoibWish {
             address: lease.address.into(),
             prefix: dhcp::v6::lease::PREFIX,
         }));
+        wish.deprecated = lease.is_deprecated().then_some(lease.address);
         let requested = self.dhcp6.as_ref();
         if requested.is_some_and(|dhcp6| dhcp6.after_router_s.is_some()) {
             wish.autoconf = None;

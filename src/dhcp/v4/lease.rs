@@ -254,6 +254,7 @@ impl Lease {
             server: self.server.into(),
             ends_ns: self.ends_ns(),
             length: self.length(),
+            is_deprecated: false,
         }
     }
 

@@ -170,6 +170,12 @@ impl Lease {
             && are_sound(&self.name_servers, &self.domain_search, &self.left_out)
     }
 
+    /// Whether the server grants the address as deprecated: with a preferred lifetime of 0 (RFC 8415
+    /// 21.6, RFC 4862 5.5.4), as before the prefix of a link is replaced.
+    pub fn is_deprecated(&self) -> bool {
+        self.preferred_s == 0
+    }
+
     /// When the lease ends, ns since kernel start; `None`: never.
     pub fn ends_ns(&self) -> Option<u64> {
         self.at(self.seconds)
@@ -195,6 +201,7 @@ impl Lease {
             server: self.server.into(),
             ends_ns: self.ends_ns(),
             length: self.length(),
+            is_deprecated: self.is_deprecated(),
         }
     }
 
