@@ -119,11 +119,22 @@ impl<'a> Ip<'a> {
         if let [only] = fields.as_slice() {
             return Self::parse_alone(only);
         }
-        if let Some(found) = Self::parse_interface_form(&fields) {
-            return found;
+        let found = Self::parse_interface_form(&fields).unwrap_or_else(|| {
+            Self::parse_full_form(&fields)
+                .map_err(|problem| misplaced_method(&fields).unwrap_or(problem))
+        });
+        found.map(Self::without_unset_servers)
+    }
+
+    /// A server of 0.0.0.0 or `::` means none.
+    fn without_unset_servers(self) -> Self {
+        let set = |server: Option<IpAddr>| server.filter(|server| !server.is_unspecified());
+        Self {
+            dns1: set(self.dns1),
+            dns2: set(self.dns2),
+            ntp: set(self.ntp),
+            ..self
         }
-        Self::parse_full_form(&fields)
-            .map_err(|problem| misplaced_method(&fields).unwrap_or(problem))
     }
 
     /// `METHOD`, or an IPv4 address alone.
@@ -201,7 +212,7 @@ impl<'a> Ip<'a> {
             }
             None => None,
         };
-        if let Some(text) = field(3) {
+        if let Some(text) = field(3).filter(|text| *text != "0.0.0.0") {
             let hint = "write a netmask such as 255.255.255.0 or the length of a prefix such as 24";
             // A netmask without an address stands in front of a server's address.
             let own = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
@@ -252,9 +263,12 @@ impl<'a> Ip<'a> {
             _ if method.is_empty() => Methods::new(),
             (_, methods) => methods?,
         };
+        // The kernel's own `ip=` takes 0.0.0.0 in a field for an empty one (`ip_auto_config_setup` of
+        // net/ipv4/ipconfig.c).
+        let set = |one: Option<Prefixed>| one.filter(|one| !one.address.is_unspecified());
         let ip = Self {
-            client,
-            peer,
+            client: set(client),
+            peer: set(peer),
             gateway,
             hostname,
             interface,
