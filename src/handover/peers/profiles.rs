@@ -88,7 +88,13 @@ fn nm_files(netdev: &Netdev, text: String, clients: &Clients<'_>) -> Vec<File> {
 
 fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = String::new();
-    for (section, is_ipv6, otherwise) in [("ipv4", false, "disabled"), ("ipv6", true, "auto")] {
+    let without_router = match wish.kernel_autoconf() {
+        Some(ipoib::Autoconf::LinkLocal) => "link-local",
+        _ => "auto",
+    };
+    for (section, is_ipv6, otherwise) in
+        [("ipv4", false, "disabled"), ("ipv6", true, without_router)]
+    {
         let addresses = of_family(&wish.addresses, is_ipv6);
         let is_requested = match is_ipv6 {
             true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
@@ -112,11 +118,11 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         {
             text.push_str(&format!("gateway={gateway}\n"));
         }
-        // NetworkManager rejects a profile with name servers of a disabled family (`verify` of
-        // nm-setting-ip4-config.c).
+        // NetworkManager rejects a profile with name servers of a family that is disabled or only
+        // link-local (`verify` of nm-setting-ip4-config.c and nm-setting-ip6-config.c).
         let servers = wish.dns.iter().filter(|server| server.is_ipv6() == is_ipv6);
         let servers: String = servers.map(|server| format!("{server};")).collect();
-        if !servers.is_empty() && method != "disabled" {
+        if !servers.is_empty() && !matches!(method, "disabled" | "link-local") {
             text.push_str(&format!("dns={servers}\n"));
         }
         if wish.ignores_dns() {
@@ -248,9 +254,11 @@ fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
         (None, Some(_)) => text.push_str("DHCP=ipv6\n"),
         (None, None) => {}
     }
-    if wish.kernel_autoconf() == Some(ipoib::Autoconf::Router) {
-        text.push_str("IPv6AcceptRA=yes\n");
-    }
+    text.push_str(match wish.kernel_autoconf() {
+        Some(ipoib::Autoconf::Router) => "IPv6AcceptRA=yes\n",
+        Some(ipoib::Autoconf::LinkLocal) => "IPv6AcceptRA=no\n",
+        None => "",
+    });
     for address in &wish.addresses {
         text.push_str(&format!("Address={address}\n"));
     }

@@ -320,6 +320,18 @@ fn the_next_owner_sends_and_ignores_what_the_boot_did() {
 }
 
 #[test]
+fn an_interface_with_a_link_local_address_listens_to_no_router() {
+    let of = |to: &str| {
+        let cmdline = format!("ip=ib0:link6 nameserver=fd00::53 rd.ib.handover={to}");
+        handed(&cmdline, &MACHINE, |_| ()).join("\n")
+    };
+    let nm = of("nm");
+    assert!(nm.contains("\n[ipv6]\nmethod=link-local\n\n"), "{nm}");
+    let networkd = of("networkd");
+    assert!(networkd.contains("\nIPv6AcceptRA=no\n"), "{networkd}");
+}
+
+#[test]
 fn an_address_under_a_root_file_system_outlives_its_lease() {
     let cmdline = "ip=ib0:dhcp root=nfs:10.0.0.2:/root";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
