@@ -206,8 +206,8 @@ impl Leases {
         let router = means.net.router(index).await;
         // Before the client may end: a lost address must be removed from the interface.
         self.settle(site, means).await;
-        self.yield_to_router(dhcp, netdev, index, router);
-        if !self.may_begin(dhcp, netdev, index, router) {
+        self.yield_to_router(dhcp, site, router);
+        if !self.may_begin(dhcp, site, router) {
             self.kept.remove(&index);
             return;
         }
@@ -223,7 +223,7 @@ impl Leases {
             session.duplicate();
         }
         running.go_on(Instant::now());
-        self.end_if_needless(dhcp, netdev, index);
+        self.end_if_needless(dhcp, site);
         self.settle(site, means).await;
     }
 
@@ -238,8 +238,9 @@ impl Leases {
     /// `either6`: where a router announces DHCPv6 and also gives an address, the client ends after
     /// [`NEEDLESS`] messages in vain. A client that gave up closes the port, because the inquiry
     /// for name servers needs the port.
-    fn end_if_needless(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32) {
-        let is_enough = wish.after_router_s.is_some() && self.has_router_address(netdev, index);
+    fn end_if_needless(&mut self, wish: &Dhcp6Wish, site: &Site<'_>) {
+        let (netdev, index) = (site.netdev, site.index);
+        let is_enough = wish.after_router_s.is_some() && self.has_router_address(site);
         let Some(running) = self.clients.get_mut(index) else {
             return;
         };
@@ -266,11 +267,12 @@ impl Leases {
 
     /// `either6`: ends a client without a lease where a router gave an address and does not
     /// announce DHCPv6.
-    fn yield_to_router(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) {
+    fn yield_to_router(&mut self, wish: &Dhcp6Wish, site: &Site<'_>, router: Router) {
+        let (netdev, index) = (site.netdev, site.index);
         let running = self.clients.get(index);
         let is_asking = running.is_some_and(|running| running.client.lease().is_none());
         let is_enough = wish.after_router_s.is_some() && router != Router::Managed;
-        if is_asking && is_enough && self.has_router_address(netdev, index) {
+        if is_asking && is_enough && self.has_router_address(site) {
             if self.ended.insert(index) {
                 log::info!("{}: DHCPv6: ends, a router gave an address", netdev.ifname);
             }
@@ -304,7 +306,8 @@ impl Leases {
     }
 
     /// True: the client may begin. With `either6` the routers come first.
-    fn may_begin(&mut self, wish: &Dhcp6Wish, netdev: &Netdev, index: u32, router: Router) -> bool {
+    fn may_begin(&mut self, wish: &Dhcp6Wish, site: &Site<'_>, router: Router) -> bool {
+        let (netdev, index) = (site.netdev, site.index);
         let Some(seconds) = wish.after_router_s else {
             return true;
         };
@@ -319,20 +322,22 @@ impl Leases {
         let patience = Duration::from_secs(u64::from(seconds));
         let until = self.patience.entry(index);
         let until = *until.or_insert_with(|| Instant::now() + patience);
-        !self.has_router_address(netdev, index) && Instant::now() >= until
+        !self.has_router_address(site) && Instant::now() >= until
     }
 
-    /// True: the interface has an address, possibly tentative, that is neither link-local nor from
-    /// a lease. The address of a lease has prefix length 128. With another prefix length the
+    /// True: the interface has an address, possibly tentative, that is neither link-local nor requested
+    /// nor from a lease. The address of a lease has prefix length 128. With another prefix length the
     /// address is also in the prefix of a router.
-    pub fn has_router_address(&self, netdev: &Netdev, index: u32) -> bool {
+    pub fn has_router_address(&self, site: &Site<'_>) -> bool {
+        let (netdev, index) = (site.netdev, site.index);
         let of_lease = |found: &Address| match found.address {
             IpAddr::V6(v6) => found.prefix == PREFIX && self.granted.contains(&(index, v6)),
             IpAddr::V4(_) => false,
         };
         let usable = netdev.addresses_in(AddressState::Usable);
         let found = usable.chain(netdev.addresses_in(AddressState::Tentative));
-        let mut others = found.filter(|found| !of_lease(found));
+        let is_requested = |found: &Address| site.wish.addresses.contains(found);
+        let mut others = found.filter(|found| !of_lease(found) && !is_requested(found));
         others.any(|other| Autoconf::Router.is_met_by(other.address))
     }
 

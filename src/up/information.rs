@@ -103,7 +103,7 @@ impl Inquiries {
             running.go_on(Instant::now());
             return;
         }
-        let has_address = leases.has_router_address(site.netdev, site.index);
+        let has_address = leases.has_router_address(site);
         let Some(local) = sends_from(site, has_address) else {
             return;
         };

@@ -2,9 +2,19 @@
 
 use super::*;
 use crate::facts::FoundAddress;
+use crate::wish::ipoib::IpoibWish;
 
 const LEASE: &str = r#"{"address":"fd00::5","server":"fe80::1","server_id":"00:03:00:01",
     "requested_ns":0,"seconds":60,"preferred_s":60,"renew_s":30,"rebind_s":50}"#;
+
+fn site<'a>(wish: &'a IpoibWish, netdev: &'a Netdev, index: u32) -> Site<'a> {
+    Site {
+        wish,
+        netdev,
+        index,
+        speaker: &Speaker::Own,
+    }
+}
 
 fn found(text: &str, state: AddressState) -> FoundAddress {
     let address = text.parse().unwrap();
@@ -88,12 +98,23 @@ fn the_address_of_a_lease_is_not_the_address_of_a_router() {
     };
     // The address of an earlier run, and the address of a lost lease.
     let leased = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
-    assert!(!leases.has_router_address(&leased, 4));
-    assert!(leases.has_router_address(&leased, 5));
-    assert!(leases.has_router_address(&netdev(&["fd00::5/64"], &[]), 4));
-    assert!(leases.has_router_address(&netdev(&[], &["fd00::7/128"]), 4));
+    let wish = IpoibWish::default();
+    let has = |leases: &Leases, netdev: &Netdev, index| {
+        leases.has_router_address(&site(&wish, netdev, index))
+    };
+    assert!(!has(&leases, &leased, 4));
+    assert!(has(&leases, &leased, 5));
+    let routed = netdev(&["fd00::5/64"], &[]);
+    assert!(has(&leases, &routed, 4));
+    assert!(has(&leases, &netdev(&[], &["fd00::7/128"]), 4));
+    // A static address.
+    let wish = IpoibWish {
+        addresses: vec!["fd00::5/64".parse().unwrap()],
+        ..IpoibWish::default()
+    };
+    assert!(!leases.has_router_address(&site(&wish, &routed, 4)));
     leases.follow(&Facts::default(), None);
-    assert!(leases.has_router_address(&leased, 4));
+    assert!(has(&leases, &leased, 4));
 }
 
 #[test]
@@ -130,8 +151,10 @@ fn with_either6_a_client_waits_for_the_routers_unless_they_announce_dhcpv6() {
     };
     let bare = netdev(&["fe80::5/64"]);
     let mut leases = Leases::default();
-    let mut may_begin =
-        |wish: &Dhcp6Wish, netdev: &Netdev, router| leases.may_begin(wish, netdev, 4, router);
+    let none = IpoibWish::default();
+    let mut may_begin = |wish: &Dhcp6Wish, netdev: &Netdev, router| {
+        leases.may_begin(wish, &site(&none, netdev, 4), router)
+    };
     assert!(may_begin(&either6(None), &bare, Router::Silent));
     assert!(may_begin(&either6(Some(10)), &bare, Router::Managed));
     assert!(!may_begin(&either6(Some(10)), &bare, Router::Silent));
