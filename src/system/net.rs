@@ -26,9 +26,10 @@ use crate::inet::{Route, Router};
 /// Time limit for an answer that is lost. The kernel carries a request out before the call that sends
 /// it returns: while a driver holds the kernel's lock of links (rtnl), that call waits without a limit.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Metric of an IPv6 route that precedes others: one below IP6_RT_PRIO_USER (linux/ipv6_route.h), the
-/// metric of a route without one.
-const FIRST_METRIC: u32 = 1023;
+/// Metric of an IPv6 route that precedes others: the lowest one. For 0 the kernel takes
+/// IP6_RT_PRIO_USER (linux/ipv6_route.h), and NetworkManager gives routes of Ethernet interfaces the
+/// metric 100.
+const FIRST_METRIC: u32 = 1;
 /// INFINITY_LIFE_TIME (net/addrconf.h).
 const FOR_EVER: u32 = u32::MAX;
 
