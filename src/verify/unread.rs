@@ -10,6 +10,7 @@ use crate::facts::{Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::{Expectation, Require};
+use crate::wish::ipoib::IpoibWish;
 
 /// Files that identify ports and interfaces: while one of these is unread, no port or interface is
 /// known to be absent.
@@ -73,7 +74,13 @@ pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts)
 
 /// Whether the check of this object needs the file.
 fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
-    let mut patterns = row.files.iter().copied().flatten();
+    // Without a request for DHCP no server granted anything.
+    let is_static = |wish: &IpoibWish| wish.dhcp.is_none() && wish.dhcp6.is_none();
+    let interface = object.interface.as_ref();
+    let is_static = interface.is_some_and(|interface| is_static(interface.wish));
+    let groups = row.files.iter().copied();
+    let groups = groups.filter(|group| !is_static || *group != GRANTED);
+    let mut patterns = groups.flatten();
     patterns.any(|pattern| match place(pattern, object) {
         Some(pattern) => covers(&pattern, path),
         None => IDENTITY.iter().any(|pattern| covers(pattern, path)),
@@ -210,7 +217,6 @@ mod tests {
     use crate::verify::checks::{Id, TABLE};
     use crate::verify::object::{Interface, Port};
     use crate::wish::expectation::{LinkWish, ModuleWish};
-    use crate::wish::ipoib::IpoibWish;
 
     #[test]
     fn a_pattern_means_a_path_and_what_it_says_below_it() {
