@@ -285,6 +285,22 @@ pub struct Call {
     pub command: Command,
 }
 
+impl Call {
+    /// The arguments of this call for a message, without the command line: it may contain passwords.
+    pub fn shown(&self, arguments: &[String]) -> String {
+        let cmdline = match &self.command {
+            Command::Plan(plan) => plan.cmdline.as_deref(),
+            Command::Check(check) => check.cmdline.as_deref(),
+            _ => None,
+        };
+        let shown = |argument: &String| match cmdline.and_then(|text| argument.strip_suffix(text)) {
+            Some(option) if matches!(option, "" | "--cmdline=") => format!("{option}****"),
+            _ => argument.clone(),
+        };
+        arguments.iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Result of [`parse`].
 #[derive(Debug)]
 pub enum Parsed {

@@ -91,7 +91,7 @@ fn execute_within(limit: Duration, call: &Call, arguments: &[String]) -> Result<
     let Ok(child) = limit::start(arguments) else {
         return execute(call);
     };
-    let error = |what: &str| Error::new(arguments.join(" "), what);
+    let error = |what: &str| Error::new(call.shown(arguments), what);
     let error = match limit::end(child, limit) {
         Ok(limit::End::Exited(code, output)) => {
             let kind = match &call.command {

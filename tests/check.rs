@@ -77,6 +77,28 @@ fn a_check_that_does_not_end_is_unknown() {
     }
 }
 
+#[test]
+fn a_call_that_did_not_end_is_named_without_its_command_line() {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
+    let secret = "rd.ib.require=any rd.iscsi.password=S3CR3T";
+    for option in [
+        vec!["--cmdline".to_owned(), secret.to_owned()],
+        vec![format!("--cmdline={secret}")],
+    ] {
+        let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+            .args(["--limit", "1", "check", "--watch", "--format", "nhc"])
+            .args(&option)
+            .arg("--root")
+            .arg(&tree)
+            .output()
+            .unwrap();
+        let found = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
+        assert!(found.contains("--cmdline"), "{found}");
+        assert!(found.contains("**** --root"), "{found}");
+        assert!(!found.contains("S3CR3T"), "{found}");
+    }
+}
+
 /// The check of monitoring/nhc in a shell with NHC's `die`, and a program in place of ibboot.
 fn node_health_check(ibboot: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
