@@ -284,9 +284,9 @@ struct Stamp {
     boot_id: serde_json::Value,
 }
 
-/// Reads a file of this boot.
+/// Reads a file of this boot. A file that cannot be used is an error of kind `Unknown`.
 fn read<T: DeserializeOwned>(root: &Root, name: &str) -> Result<Option<T>> {
-    let Some(bytes) = bytes_of(root, name)? else {
+    let Some(bytes) = bytes_of(root, name).map_err(|error| error.kind(Kind::Unknown))? else {
         return Ok(None);
     };
     parse(name, &bytes, this_boot(root)?.as_deref()).map(Some)
@@ -358,7 +358,7 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
         Ok(bytes) if bytes.trim_ascii().is_empty() => Ok(None),
         Ok(bytes) => parse(STATE, &bytes, root.boot_id().as_deref()).map(Some),
         Err(e) if e.kind() == io::ErrorKind::NotFound => read_state(root),
-        Err(e) => Err(Error::io(path.display(), "cannot be read", &e)),
+        Err(e) => Err(Error::io(path.display(), "cannot be read", &e).kind(Kind::Unknown)),
     }
 }
 
@@ -489,6 +489,18 @@ mod tests {
                 assert_eq!(after.get(key), Some(value), "{key}");
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_unknown() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("run/ibboot/state.json")).unwrap();
+        let error = read_state(&Root::new(tree.path())).unwrap_err();
+        assert_eq!(error.kind, Kind::Unknown);
+        assert_eq!(
+            error.to_string(),
+            "/run/ibboot/state.json: cannot be read: Is a directory"
+        );
     }
 
     #[test]
