@@ -438,7 +438,8 @@ fn write_out(
         Ok(report) => output(root, arguments, report)?,
         Err(error) => without_report(root, arguments.format, error)?,
     };
-    print(&(before.to_owned() + &text))?;
+    // A monitoring system must not keep an old result because the output goes to a full disk.
+    let printed = print(before.to_owned() + &text);
     if let Some(file) = &arguments.textfile {
         let text = match &report {
             Ok(report) => gauges(root, report),
@@ -454,7 +455,7 @@ fn write_out(
         }),
         _ => {}
     }
-    Ok(())
+    printed
 }
 
 /// Repeats the check until SIGINT, or until nobody reads the output.

@@ -53,6 +53,32 @@ fn a_file_that_cannot_be_written_is_not_ok() {
 }
 
 #[test]
+fn the_file_is_written_although_the_output_goes_to_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ibboot.prom");
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/connectx6-hdr");
+    let run = Command::new(env!("CARGO_BIN_EXE_ibboot"))
+        .args(["check", "--format", "prom", "--textfile"])
+        .arg(&file)
+        .arg("--root")
+        .arg(tree)
+        .stdout(fs::File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(3));
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(
+        said.ends_with("ibboot: stdout: cannot be written: No space left on device\n"),
+        "{said}"
+    );
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .contains("ibboot_status 3")
+    );
+}
+
+#[test]
 fn a_device_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stdout");
