@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use kernel_cmdline::Source;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::handover::{self, CHECK, DIRECTORY, EXPECTED, KEPT, Kept, STATE, State};
 use crate::redact::place;
@@ -70,12 +71,19 @@ fn blacklist(text: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A file of /run/ibboot in the format of this version; empty if this version cannot parse the
-/// file.
+/// A file of /run/ibboot in the format of this version. Of a file that this version cannot parse only
+/// the schema, which says why; empty without one.
 fn handed_over(name: &str, bytes: &[u8]) -> Vec<u8> {
-    fn rewritten<T: serde::de::DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
-        let value: Option<T> = serde_json::from_slice(bytes).ok();
-        let text = value.and_then(|value| handover::json(&value).ok());
+    #[derive(Deserialize, Serialize)]
+    struct Schema {
+        schema: u32,
+    }
+    fn parsed<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Option<String> {
+        let value: T = serde_json::from_slice(bytes).ok()?;
+        handover::json(&value).ok()
+    }
+    fn rewritten<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Vec<u8> {
+        let text = parsed::<T>(bytes).or_else(|| parsed::<Schema>(bytes));
         text.unwrap_or_default().into_bytes()
     }
     match name {
@@ -132,6 +140,13 @@ mod tests {
         );
         for name in [STATE, EXPECTED, CHECK, "result", crate::handover::REQUESTED] {
             assert_eq!(saved_text(&format!("/run/ibboot/{name}"), "SECRET"), "");
+        }
+        let of_newer = r#"{"schema":7,"boot_id":"b","secrets":["SECRET"]}"#;
+        for name in [STATE, EXPECTED, CHECK, KEPT] {
+            assert_eq!(
+                saved_text(&format!("/run/ibboot/{name}"), of_newer),
+                "{\n  \"schema\": 7\n}\n"
+            );
         }
         assert_eq!(saved_text("/proc/net/route", "as it is\n"), "as it is\n");
     }
