@@ -238,7 +238,10 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Problem<'a>> {
         for name in value.split(',').filter(|name| !name.is_empty()) {
             if !is_module_name(name) {
-                let hint = "write names of kernel modules with commas between them";
+                let hint = match name.contains(".ko") {
+                    true => "write the name of the module without .ko",
+                    false => "write names of kernel modules with commas between them",
+                };
                 self.complain(
                     token,
                     Problem::Malformed {
