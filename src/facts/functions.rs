@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::facts::pcie::{self, PcieLink};
-use crate::facts::{Device, Facts, Look, PortRef, role};
+use crate::facts::{Device, Facts, Look, PortRef, Unread, role};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers;
 use crate::system::kmsg::KernelWords;
@@ -265,19 +265,27 @@ impl Facts {
         self.has_functions_to_come || self.functions.iter().any(Function::is_initialising)
     }
 
+    /// A file of the PCI bus that could not be read: what is on the bus is not known.
+    pub fn unread_bus(&self) -> Option<&Unread> {
+        let mut unread = self.unread.iter();
+        unread.find(|unread| unread.path.starts_with(PCI))
+    }
+
     /// No HCA is on the PCI bus; false if the bus could not be read.
     pub fn has_no_hca(&self) -> bool {
-        let mut unread = self.unread.iter();
-        self.functions.is_empty() && !unread.any(|unread| unread.path.starts_with(PCI))
+        self.functions.is_empty() && self.unread_bus().is_none()
     }
 
     /// What a machine without an RDMA device has, in words.
     pub fn no_device_in_words(&self) -> String {
         let bare = self.bare_functions();
-        match (bare.is_empty(), self.has_no_hca()) {
+        match (bare.is_empty(), self.unread_bus()) {
             (false, _) => format!("no RDMA device; on the PCI bus: {}", in_words(&bare)),
-            (true, true) => "no RDMA device, and no HCA on the PCI bus".to_owned(),
-            (true, false) => "no RDMA device".to_owned(),
+            (true, Some(Unread { path, why })) => format!("no RDMA device; {path}: {why}"),
+            (true, None) if self.functions.is_empty() => {
+                "no RDMA device, and no HCA on the PCI bus".to_owned()
+            }
+            (true, None) => "no RDMA device".to_owned(),
         }
     }
 

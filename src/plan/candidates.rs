@@ -164,6 +164,12 @@ impl Draft<'_> {
                 function.address, function.id
             ));
         }
+        warnings.extend(self.inventory.facts.unread_bus().map(|unread| {
+            format!(
+                "{}: {}: the drivers of the HCAs are not known; name them with rd.driver.post=",
+                unread.path, unread.why
+            )
+        }));
         warnings.extend(self.numbered_by_chance());
         warnings.extend(self.counted_by_chance(expectation));
         warnings.extend(self.unknown_to_networkd());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-use crate::facts::Unread;
 
 #[test]
 fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
@@ -13,7 +12,10 @@ fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
         path: PCI.to_owned(),
         why: "Permission denied".to_owned(),
     });
-    assert_eq!(facts.no_device_in_words(), "no RDMA device");
+    assert_eq!(
+        facts.no_device_in_words(),
+        "no RDMA device; /sys/bus/pci/devices: Permission denied"
+    );
 }
 
 #[test]
