@@ -35,7 +35,9 @@ pub mod up;
 pub mod verify;
 pub mod wish;
 
-/// Version of the file formats in /run/ibboot; a reader refuses a higher version.
+/// Version of the file formats in /run/ibboot; a reader refuses a higher version. A reader passes over
+/// fields that it does not know and refuses words that it does not know: the version is raised when an
+/// older `check` would verify less than a new field of expected.json requests, and for a new word.
 pub const SCHEMA: u32 = 1;
 
 #[cfg(test)]

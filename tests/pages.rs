@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, SubCommandInfo};
@@ -170,6 +170,53 @@ fn the_page_about_troubleshooting_is_up_to_date() {
         writeln!(out, "\n## {title}\n\n{text}").unwrap();
     }
     compare("docs/troubleshooting.md", &out);
+}
+
+/// The names of the fields of JSON texts, one field in a line.
+fn fields(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter_map(|line| {
+        let (name, value) = line.trim_start().strip_prefix('"')?.split_once("\": ")?;
+        // The modules of the facts have their names as fields.
+        let is_module = ["\"live\"", "\"coming\"", "\"going\""];
+        (!is_module.contains(&value.trim_end_matches(','))).then_some(name)
+    });
+    lines.filter(|name| !name.contains('"'))
+}
+
+fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => below(&entry.path(), found),
+            false => found.push(entry.path()),
+        }
+    }
+}
+
+#[test]
+fn every_field_of_json_is_in_the_manual_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("man/ibboot-json.5")).unwrap();
+    let page = page.replace("\\fI", " ").replace("\\fP", " ");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: BTreeSet<&str> = page.split(|c| !is_name(c)).collect();
+    let mut files = Vec::new();
+    for folder in ["tests/cases", "kernel-cmdline/examples"] {
+        below(&root.join(folder), &mut files);
+    }
+    let mut known = BTreeSet::new();
+    for file in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if !["case", "state.json"].contains(&name) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+        for field in fields(&text) {
+            assert!(words.contains(field), "{}: {field}", file.display());
+            known.insert(field.to_owned());
+        }
+    }
+    assert!(known.len() > 150, "{}", known.len());
 }
 
 /// The values of an option that has a choice: `text (default), json or svg`.
