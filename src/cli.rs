@@ -420,7 +420,15 @@ fn wrong(line: &str, own: &[&str]) -> Error {
         "option" if !unknown.starts_with('-') => "argument",
         what => what,
     };
-    let error = Error::new("usage", format!("unknown {what} '{unknown}'")).kind(Kind::Usage);
+    // A word of a command line without quotes: its value may be a password.
+    let shown = match unknown.split_once('=') {
+        Some((name, _)) => format!("{name}=****"),
+        None => unknown.to_owned(),
+    };
+    let error = Error::new("usage", format!("unknown {what} '{shown}'")).kind(Kind::Usage);
+    if what == "argument" && own.contains(&"--cmdline") {
+        return error.hint("write the command line in quotes: --cmdline \"TEXT\"");
+    }
     match nearest(unknown, names.into_iter()) {
         Some(name) => error.hint(format!("did you mean {name}?")),
         None => error.hint(help),
@@ -441,6 +449,17 @@ mod tests {
     use super::*;
     use argh::FlagInfoKind;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_word_of_a_command_line_without_quotes_is_named_without_its_value() {
+        let call = ["plan", "--cmdline", "quiet", "rd.iscsi.password=S3CR3T"];
+        let error = parse(&call.map(str::to_owned)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "usage: unknown argument 'rd.iscsi.password=****'; write the command line in quotes: \
+             --cmdline \"TEXT\""
+        );
+    }
 
     #[test]
     fn a_missing_value_is_one_sentence_and_its_hint() {
