@@ -1,10 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# initqueue, before ibboot's own job: a verdict may be followed by a reboot, so carry it out at once. Of two kernels it
-# is the second one, which saves the dump of the first, that is judged by its verdict.
+# initqueue, before ibboot's own job: carry the verdict out. A reboot may follow in the turn in which the verdict comes,
+# ten seconds later: only what runs beside the queue is in time for all of them. Of two kernels it is the second one,
+# which saves the dump of the first, that is judged by its verdict.
 
-if [ -e /run/ibboot/result ] && [ ! -e /run/ibboot-test/exported ] && [ ! -e /ibboot-test/crash ]; then
-    : > /run/ibboot-test/exported
-    sh /usr/lib/ibboot-test/export.sh initramfs
+if [ ! -e /run/ibboot-test/exported ] && [ ! -e /ibboot-test/crash ]; then
+    if grep -q rd.ib.onfail=reboot /proc/cmdline; then
+        : > /run/ibboot-test/exported
+        {
+            until [ -e /run/ibboot/result ]; do sleep 0.2; done
+            sh /usr/lib/ibboot-test/export.sh initramfs
+        } &
+    elif [ -e /run/ibboot/result ]; then
+        : > /run/ibboot-test/exported
+        sh /usr/lib/ibboot-test/export.sh initramfs
+    fi
 fi
