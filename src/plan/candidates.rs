@@ -99,7 +99,7 @@ impl Draft<'_> {
         let of_any = request.any_interface.is_some();
         let to_ethernet = |(_, to): &(Selector, PortType)| *to == PortType::Eth;
         Signs {
-            named: request.link_layer,
+            named: request.required.link_layer(),
             is_ipoib_of_any: of_any && require != Require::All,
             has_ethernet: !request.links.is_empty()
                 || !request.roce.is_empty()
@@ -114,7 +114,7 @@ impl Draft<'_> {
     /// The ports and HCAs that do not count: those that the argument excludes, and of every port
     /// the HCAs whose driver is blacklisted or barred.
     pub(super) fn except(&self, require: Require) -> Vec<Selector> {
-        let mut except = self.request.except.clone();
+        let mut except = self.request.required.except().to_vec();
         if require == Require::All {
             let functions = self.expected_functions().filter(|f| f.is_missing());
             let left = functions.filter(|f| f.modules.iter().any(|m| self.is_left(&m.name)));

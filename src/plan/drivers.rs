@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel_cmdline::{LinkKind, PciAddress, is_rdma_module};
+use kernel_cmdline::{LinkKind, Number, PciAddress, is_rdma_module};
 
 use super::{Action, Draft, IB_CORE, Inventory, PciFunction, Step};
 use crate::facts::Netdev;
@@ -185,10 +185,14 @@ impl Draft<'_> {
             || !request.interfaces.is_empty()
             || request.any_interface.is_some()
             || request
-                .ports
+                .required
+                .ports()
                 .iter()
                 .any(|port| !is_made(port.value.as_str()))
-            || matches!(request.required, Required::Count(n) if n as usize > request.links.len())
+            || matches!(
+                request.required,
+                Required::Candidates { number: Number::Any(n), .. } if n as usize > request.links.len()
+            )
     }
 
     /// Loads the RDMA half of a named PCI driver, which alone makes no RDMA device. If no HCA is
@@ -265,7 +269,7 @@ impl Draft<'_> {
         let mut makers = self.modules.iter();
         let has_maker = makers.any(|module| drivers::may_make_devices(&module.name));
         let has_device = !self.inventory.facts.devices.is_empty();
-        let requires_ethernet = self.request.link_layer == Some(LinkLayer::Ethernet);
+        let requires_ethernet = self.request.required.link_layer() == Some(LinkLayer::Ethernet);
         if !requires_ethernet || has_maker || has_device || !self.request.links.is_empty() {
             return Vec::new();
         }
@@ -278,7 +282,7 @@ impl Draft<'_> {
     /// The HCAs that the selectors of ports and interfaces identify.
     fn identified(&self) -> Vec<Demand> {
         let request = self.request;
-        let ports = request.ports.iter().map(|port| &port.value);
+        let ports = request.required.ports().iter().map(|port| &port.value);
         let interfaces = request.interfaces.iter().map(|known| &known.value.port);
         ports.chain(interfaces).filter_map(identified).collect()
     }

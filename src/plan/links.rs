@@ -190,7 +190,7 @@ impl Draft<'_> {
             links.any(|name| target.strip_suffix(":1").unwrap_or(target) == name)
         };
         let listed = |link: &LinkWish| {
-            let mut ports = self.request.ports.iter();
+            let mut ports = self.request.required.ports().iter();
             ports.any(|port| link.target == port.value)
         };
         let is_bare = |link: &&mut LinkWish| listed(link) && link.ipoib.is_none() && !made(link);

@@ -15,7 +15,7 @@ mod tokens;
 
 use std::time::Duration;
 
-use kernel_cmdline::{Handover, LinkKind, PortType};
+use kernel_cmdline::{Handover, LinkKind, Number, PortType};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -398,7 +398,7 @@ impl Draft<'_> {
         self.port_types();
         let mut links = self.soft_links();
         self.roce();
-        for port in &self.request.ports {
+        for port in self.request.required.ports() {
             if links.iter().all(|link| link.target != port.value) {
                 links.push(self.port(port));
             }
@@ -410,11 +410,17 @@ impl Draft<'_> {
             self.bond(bond, &mut links);
         }
         self.all_interfaces(&mut links);
-        let require = match self.request.required {
-            Required::Count(n) => Require::Count(n),
-            Required::All => Require::All,
-            Required::Named if links.is_empty() => Require::Count(1),
-            Required::Named => Require::Listed,
+        let require = match &self.request.required {
+            Required::Candidates {
+                number: Number::Any(n),
+                ..
+            } => Require::Count(*n),
+            Required::Candidates {
+                number: Number::All,
+                ..
+            } => Require::All,
+            Required::Named | Required::Listed(_) if links.is_empty() => Require::Count(1),
+            Required::Named | Required::Listed(_) => Require::Listed,
         };
         for link in &mut links {
             link.required = self.is_required(link, require);
@@ -450,20 +456,18 @@ impl Draft<'_> {
     }
 
     fn is_required(&self, link: &LinkWish, require: Require) -> bool {
-        if require != Require::Listed || !self.request.listed {
-            // One interface of a bond is enough; the checks of the bond require it.
-            let is_in_bond = |ipoib: &IpoibWish| ipoib.bond.is_some();
-            return match require {
-                Require::Listed => !link.ipoib.as_ref().is_some_and(is_in_bond),
-                Require::All => true,
-                Require::Count(_) => false,
-            };
+        // One interface of a bond is enough; the checks of the bond require it.
+        let is_in_bond = |ipoib: &IpoibWish| ipoib.bond.is_some();
+        match (require, &self.request.required) {
+            (Require::All, _) => true,
+            (Require::Count(_), _) => false,
+            (Require::Listed, Required::Listed(ports)) => ports.iter().any(|port| {
+                // The name of its port also selects a link that ibboot creates.
+                let device = port.value.as_str().strip_suffix(":1");
+                link.target == port.value || device.is_some_and(|device| link.target == device)
+            }),
+            (Require::Listed, _) => !link.ipoib.as_ref().is_some_and(is_in_bond),
         }
-        self.request.ports.iter().any(|port| {
-            // The name of its port also selects a link that ibboot creates.
-            let device = port.value.as_str().strip_suffix(":1");
-            link.target == port.value || device.is_some_and(|device| link.target == device)
-        })
     }
 
     fn refuse(&mut self, object: &str, reason: &str, requested_by: Option<&Origin>) {

@@ -173,7 +173,7 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
         .filter_map(|rate| rate.selector.as_ref());
     let all = plan.expectation.links.iter().filter_map(of_link);
     let all = all.chain(plan.steps.iter().filter_map(of_step));
-    let all = all.chain(rates.chain(&request.except).map(bare));
+    let all = all.chain(rates.chain(request.required.except()).map(bare));
     let mut once: Vec<Named<'a>> = Vec::new();
     for named in all {
         if once.iter().all(|known| known.name != named.name) {
@@ -187,7 +187,8 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
     // What does not count may be a card without an RDMA device.
     let is_excluded = |named: &Named<'_>| {
         let is_pci = |selector: &Selector| matches!(selector.means(), Means::Pci(_));
-        named.selector.is_some_and(is_pci) && request.except.iter().any(|text| *text == named.name)
+        let mut except = request.required.except().iter();
+        named.selector.is_some_and(is_pci) && except.any(|text| *text == named.name)
     };
     once.retain(|named| !made(named) && !is_excluded(named));
     once

@@ -14,8 +14,8 @@ use std::fmt;
 use std::time::Duration;
 
 use kernel_cmdline::{
-    Arguments, Candidates, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require,
-    RoceMode, Source, Token,
+    Arguments, Cmdline, Handover, LinkKind, Number, OnFail, PortType, Require, RoceMode, Source,
+    Token,
 };
 
 use serde::Serialize;
@@ -59,15 +59,47 @@ pub struct SoftLink {
     pub netdev: String,
 }
 
-/// How many ports are required (`rd.ib.require=`); the named ones are in [`Request::ports`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which ports gate the boot (`rd.ib.require=`).
+#[derive(Debug, Clone, PartialEq)]
 pub enum Required {
-    /// All named ports; without names, any one port.
+    /// Without the argument: all named ports; without names, any one port.
     Named,
-    /// Any ports of this number.
-    Count(u32),
-    /// Every port of the machine.
-    All,
+    /// Only these ports, without repetition.
+    Listed(Vec<Requested<Selector>>),
+    /// Ports that the argument does not name.
+    Candidates {
+        number: Number,
+        /// Only ports with this link layer count, if the argument names one.
+        link_layer: Option<LinkLayer>,
+        /// Selectors of the ports that do not count.
+        except: Vec<Selector>,
+    },
+}
+
+impl Required {
+    /// The listed ports.
+    pub fn ports(&self) -> &[Requested<Selector>] {
+        match self {
+            Required::Listed(ports) => ports,
+            Required::Named | Required::Candidates { .. } => &[],
+        }
+    }
+
+    /// The link layer of the ports that count, if the argument names one.
+    pub fn link_layer(&self) -> Option<LinkLayer> {
+        match self {
+            Required::Candidates { link_layer, .. } => *link_layer,
+            Required::Named | Required::Listed(_) => None,
+        }
+    }
+
+    /// The selectors of the ports that do not count.
+    pub fn except(&self) -> &[Selector] {
+        match self {
+            Required::Candidates { except, .. } => except,
+            Required::Named | Required::Listed(_) => &[],
+        }
+    }
 }
 
 /// What happens if the deadline passes before everything required is verified (`rd.ib.onfail=`).
@@ -117,8 +149,6 @@ pub struct Request {
     pub roce: Vec<Requested<(Option<Selector>, RoceMode)>>,
     /// mlx4 port types by selector.
     pub port_types: Vec<Requested<(Selector, PortType)>>,
-    /// Named ports, without repetition.
-    pub ports: Vec<Requested<Selector>>,
     /// Named IPoIB interfaces, without repetition.
     pub interfaces: Vec<Requested<InterfaceWish>>,
     /// Bonds of such interfaces.
@@ -128,14 +158,8 @@ pub struct Request {
     pub any_interface: Option<Requested<IpoibWish>>,
     /// The image's network module is to address any interface that comes up.
     pub anywhere: bool,
-    /// `rd.ib.require=` lists ports: only these gate the boot.
-    pub listed: bool,
-    /// How many of them gate the boot.
+    /// Which ports gate the boot.
     pub required: Required,
-    /// The link layer that `rd.ib.require=` names.
-    pub link_layer: Option<LinkLayer>,
-    /// Selectors of the ports that `rd.ib.require=` excludes.
-    pub except: Vec<Selector>,
     /// An `rd.ib.require=` is invalid: another requirement is in force.
     pub has_wrong_requirement: bool,
     /// `rd.ib.rate=`.
@@ -270,9 +294,9 @@ impl Request {
     pub fn new(arguments: &Arguments<'_>) -> Request {
         let ib = &arguments.ib;
         let (links, replaced) = soft_links(arguments);
-        let (listed, required) = required(arguments);
+        let required = required(arguments);
         let mut interfaces = interfaces::named(arguments);
-        let is_enough = !interfaces.is_empty() && !listed && required == Required::Named;
+        let is_enough = !interfaces.is_empty() && required == Required::Named;
         let any_interface = interfaces::unnamed(arguments).filter(|_| !is_enough);
         let left = left_to_others::left(arguments, &interfaces);
         let bonds = interfaces::bonds(arguments, &mut interfaces);
@@ -301,18 +325,11 @@ impl Request {
             links,
             roce: roce.collect(),
             port_types: port_types.collect(),
-            ports: listed_ports(arguments),
             interfaces,
             bonds,
             any_interface,
             anywhere: is_anywhere(arguments),
-            listed,
             required,
-            link_layer: candidates(arguments).and_then(|candidates| link_layer(candidates)),
-            except: candidates(arguments).map_or_else(Vec::new, |candidates| {
-                let except = candidates.except.iter().copied();
-                except.map(Selector::from).collect()
-            }),
             has_wrong_requirement: has_wrong_requirement(arguments),
             rates: rates.collect(),
             servers: servers(arguments),
@@ -385,31 +402,41 @@ fn soft_links(arguments: &Arguments<'_>) -> (Vec<Requested<SoftLink>>, Vec<Reque
     (links, replaced)
 }
 
-/// Whether `rd.ib.require=` lists ports, and how many it requires.
-fn required(arguments: &Arguments<'_>) -> (bool, Required) {
-    match arguments.ib.require.as_ref().map(|require| &require.value) {
-        None => (false, Required::Named),
-        Some(Require::Candidates(candidates)) => match candidates.number {
-            Number::All => (false, Required::All),
-            Number::Any(n) => (false, Required::Count(n)),
+fn required(arguments: &Arguments<'_>) -> Required {
+    let Some(require) = &arguments.ib.require else {
+        return Required::Named;
+    };
+    match &require.value {
+        Require::Ports(selectors) => {
+            let mut ports: Vec<Requested<Selector>> = Vec::new();
+            for selector in selectors {
+                // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
+                let selector = match *selector {
+                    kernel_cmdline::Selector::Name(name) => {
+                        Selector::named(&interfaces::full_name(name))
+                    }
+                    selector => Selector::from(selector),
+                };
+                if ports.iter().all(|known| known.value != selector) {
+                    ports.push(requested(require, selector));
+                }
+            }
+            Required::Listed(ports)
+        }
+        Require::Candidates(candidates) => Required::Candidates {
+            number: candidates.number,
+            link_layer: candidates.link_layer.map(|layer| match layer {
+                kernel_cmdline::LinkLayer::Ib => LinkLayer::InfiniBand,
+                kernel_cmdline::LinkLayer::Eth => LinkLayer::Ethernet,
+            }),
+            except: candidates
+                .except
+                .iter()
+                .copied()
+                .map(Selector::from)
+                .collect(),
         },
-        Some(Require::Ports(_)) => (true, Required::Named),
     }
-}
-
-/// The requirement that names no port.
-fn candidates<'a, 'b>(arguments: &'a Arguments<'b>) -> Option<&'a Candidates<'b>> {
-    match &arguments.ib.require.as_ref()?.value {
-        Require::Candidates(candidates) => Some(candidates),
-        Require::Ports(_) => None,
-    }
-}
-
-fn link_layer(candidates: &Candidates<'_>) -> Option<LinkLayer> {
-    candidates.link_layer.map(|layer| match layer {
-        kernel_cmdline::LinkLayer::Ib => LinkLayer::InfiniBand,
-        kernel_cmdline::LinkLayer::Eth => LinkLayer::Ethernet,
-    })
 }
 
 fn has_wrong_requirement(arguments: &Arguments<'_>) -> bool {
@@ -488,29 +515,6 @@ fn modules_of(token: &Token<'_>, name: fn(&str) -> String) -> Vec<Requested<Stri
         },
     };
     value.split(',').map(module).collect()
-}
-
-/// The ports that `rd.ib.require=` lists.
-fn listed_ports(arguments: &Arguments<'_>) -> Vec<Requested<Selector>> {
-    let mut ports: Vec<Requested<Selector>> = Vec::new();
-    if let Some(require) = &arguments.ib.require
-        && let Require::Ports(selectors) = &require.value
-    {
-        for selector in selectors {
-            // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
-            let selector = match *selector {
-                kernel_cmdline::Selector::Name(name) => {
-                    Selector::named(&interfaces::full_name(name))
-                }
-                selector => Selector::from(selector),
-            };
-            let port = requested(require, selector);
-            if ports.iter().all(|known| known.value != port.value) {
-                ports.push(port);
-            }
-        }
-    }
-    ports
 }
 
 /// The servers that must answer.
