@@ -54,6 +54,17 @@ macro_rules! message_kinds {
 }
 use message_kinds;
 
+/// What a client did; the caller acts on the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// A lease was granted or renewed.
+    Bound,
+    /// The probes ended, and no other host has the address.
+    Unopposed,
+    /// Remove this address.
+    Lost(IpAddr),
+}
+
 /// The part of a lease that both families share: an address for a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {

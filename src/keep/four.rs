@@ -7,17 +7,17 @@ use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
 use super::changes::{changes, mtu, not_applied, routes, usable, without_refused};
-use super::held::{Accepted, Client, Event, Renewal};
+use super::held::{Accepted, Client, Renewal};
 use super::place::Place;
 use super::stay::{Servers, Stay, cuts_off, may_carry, must_stay};
-use crate::dhcp::Granted;
 use crate::dhcp::hardware::Hardware;
 use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
-use crate::dhcp::v4::session::{Outcome, Session};
+use crate::dhcp::v4::session::Session;
+use crate::dhcp::{Granted, Outcome};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover::{self, Entry};
@@ -260,7 +260,7 @@ impl Client for Four {
         }
     }
 
-    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event> {
+    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Outcome> {
         let Some(session) = &mut self.session else {
             return Vec::new();
         };
@@ -274,12 +274,7 @@ impl Client for Four {
             session.hurry();
         }
         session.wake();
-        let event = |outcome| match outcome {
-            Outcome::Bound => Event::Bound,
-            Outcome::Unopposed => Event::Unopposed,
-            Outcome::Lost(address) => Event::Lost(address.into()),
-        };
-        session.outcomes().into_iter().map(event).collect()
+        session.outcomes()
     }
 
     fn note(

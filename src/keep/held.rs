@@ -12,7 +12,7 @@ use super::reconcile::{Holdings, Verdict};
 use super::stay::{Servers, needed, old_prefix_stays, spared};
 use super::{Doubt, Look, Renewals, Troubles, arrive};
 use crate::changes::{Rival, Setting};
-use crate::dhcp::Granted;
+use crate::dhcp::{Granted, Outcome};
 use crate::error::Result;
 use crate::facts::{AddressState, Netdev};
 use crate::handover::{self, Entry};
@@ -26,16 +26,6 @@ use crate::system::root::Root;
 const DETECTION: u64 = 3 * SECOND;
 /// Changes of one renewal that are logged one by one.
 const SHOWN: usize = 8;
-
-/// What happened to a lease.
-pub(super) enum Event {
-    /// The lease was granted or renewed.
-    Bound,
-    /// The probes ended, and no other host has the address.
-    Unopposed,
-    /// Remove this address.
-    Lost(IpAddr),
-}
 
 /// How the lease of a session differs from the lease before.
 pub(super) enum Accepted {
@@ -108,7 +98,7 @@ pub(super) trait Client {
     fn changed(&mut self) -> LocalBoxFuture<'_, ()>;
     /// Lets the client work on the interface as found; `hurry`: the link has carrier again. Returns
     /// what happened since the last call.
-    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event>;
+    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Outcome>;
 
     /// Writes the progress to `kept`, replacing the entry with the index `before`. Returns the
     /// routes of earlier leases that stay, and the address with earlier prefixes that stay.
@@ -232,12 +222,12 @@ impl Held {
         if present.netdev.up && !self.client.is_open() {
             self.open(look.root, present.netdev);
         }
-        for event in self.client.work(present.netdev, hurry) {
+        for outcome in self.client.work(present.netdev, hurry) {
             self.has_news = true;
-            match event {
-                Event::Lost(address) => self.lost(look, present.netdev, address).await,
-                Event::Unopposed => {}
-                Event::Bound => self.bound(look, present.netdev).await,
+            match outcome {
+                Outcome::Lost(address) => self.lost(look, present.netdev, address).await,
+                Outcome::Unopposed => {}
+                Outcome::Bound => self.bound(look, present.netdev).await,
             }
         }
         true

@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, pending};
 
-use super::held::{Accepted, Client, Event, Renewal};
+use super::held::{Accepted, Client, Renewal};
 use super::place::Place;
 use super::stay::{Servers, must_stay};
 use crate::changes::Setting;
-use crate::dhcp::Granted;
 use crate::dhcp::v6::client::Config;
 use crate::dhcp::v6::identity::Identity;
 use crate::dhcp::v6::lease::Lease;
 use crate::dhcp::v6::progress::Progress;
-use crate::dhcp::v6::session::{Outcome, Session};
+use crate::dhcp::v6::session::Session;
+use crate::dhcp::{Granted, Outcome};
 use crate::error::{Error, Result};
 use crate::facts::Netdev;
 use crate::handover;
@@ -185,7 +185,7 @@ impl Client for Six {
         }
     }
 
-    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Event> {
+    fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Outcome> {
         let Some(session) = &mut self.session else {
             return Vec::new();
         };
@@ -194,11 +194,7 @@ impl Client for Six {
             session.hurry();
         }
         session.wake();
-        let event = |outcome| match outcome {
-            Outcome::Bound => Event::Bound,
-            Outcome::Lost(address) => Event::Lost(address.into()),
-        };
-        session.outcomes().into_iter().map(event).collect()
+        session.outcomes()
     }
 
     fn note(

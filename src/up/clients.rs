@@ -15,6 +15,7 @@ use super::journal::Journal;
 use super::part::{Part, Wake, any};
 use super::speaker::Speaker;
 use super::tries::Tries;
+use crate::dhcp::Outcome;
 use crate::dhcp::hardware::Hardware;
 use crate::error::Error;
 use crate::facts::{Facts, Netdev, Readers, links};
@@ -83,19 +84,10 @@ pub trait Lessee: Client {
     /// The phase of the timeline from the first message to the granted address.
     const PHASE: Phase;
 
-    /// The events since the last call.
-    fn news(&mut self) -> News;
+    /// What happened since the last call.
+    fn outcomes(&mut self) -> Vec<Outcome>;
     /// `ADDRESS/PREFIX of SERVER, for N s`, and the parts of the answer that are not used.
     fn granted(&self) -> Option<(String, &[String])>;
-}
-
-/// Events of a client.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// A lease was granted or renewed.
-    pub is_bound: bool,
-    /// Addresses that must be removed.
-    pub lost: Vec<IpAddr>,
 }
 
 /// A client with its tries.
@@ -278,26 +270,32 @@ impl<C: Lessee> Clients<C> {
         let Some(running) = self.by_index.get_mut(&index) else {
             return Vec::new();
         };
-        let news = running.client.news();
-        if !news.lost.is_empty() {
+        let outcomes = running.client.outcomes();
+        let is_bound = outcomes.contains(&Outcome::Bound);
+        let lost = outcomes.into_iter().filter_map(|outcome| match outcome {
+            Outcome::Lost(address) => Some(address),
+            Outcome::Bound | Outcome::Unopposed => None,
+        });
+        let lost: Vec<IpAddr> = lost.collect();
+        if !lost.is_empty() {
             running.is_marked = false;
             running.tries.prolong(now);
         }
         let granted = running.client.granted();
         if let Some((lease, left_out)) = granted.filter(|_| !running.is_marked) {
             // A resumed lease was logged before.
-            if news.is_bound {
+            if is_bound {
                 log::info!("{interface}: {}: {lease}", C::PROTOCOL);
                 for left_out in left_out {
                     log::warn!("{interface}: {}: not used: {left_out}", C::PROTOCOL);
                 }
             }
-            if news.is_bound || !journal.has(C::PHASE, interface) {
+            if is_bound || !journal.has(C::PHASE, interface) {
                 journal.mark_span(C::PHASE, interface, running.began_ns, None);
             }
             running.is_marked = true;
         }
-        news.lost
+        lost
     }
 }
 
@@ -339,7 +337,7 @@ mod tests {
     /// A client that a test controls.
     #[derive(Debug, Default)]
     struct Puppet {
-        news: News,
+        outcomes: Vec<Outcome>,
         lease: Option<&'static str>,
         due: Option<u64>,
         has_news: bool,
@@ -387,8 +385,8 @@ mod tests {
         const PROTOCOL: &'static str = "DHCP";
         const PHASE: Phase = Phase::Lease;
 
-        fn news(&mut self) -> News {
-            std::mem::take(&mut self.news)
+        fn outcomes(&mut self) -> Vec<Outcome> {
+            std::mem::take(&mut self.outcomes)
         }
 
         fn granted(&self) -> Option<(String, &[String])> {
@@ -431,28 +429,25 @@ mod tests {
         let now = Instant::now();
         let mut journal = Journal::default();
         let mut all = clients(Tries::begin(Some(10), 1, now));
-        let bound = || News {
-            is_bound: true,
-            lost: Vec::new(),
-        };
+        let bound = || vec![Outcome::Bound];
         let mut marks = |all: &mut Clients<Puppet>, now| {
             let lost = all.take_news(4, "ib0", &mut journal, now);
             (lost, journal.marks().len())
         };
         assert_eq!(marks(&mut all, now), (Vec::new(), 0));
         puppet(&mut all).lease = Some("10.0.0.5/24");
-        puppet(&mut all).news = bound();
+        puppet(&mut all).outcomes = bound();
         assert_eq!(marks(&mut all, now), (Vec::new(), 1));
-        puppet(&mut all).news = bound();
+        puppet(&mut all).outcomes = bound();
         assert_eq!(marks(&mut all, now), (Vec::new(), 1), "a renewal");
         let address: IpAddr = "10.0.0.5".parse().unwrap();
         puppet(&mut all).lease = None;
-        puppet(&mut all).news.lost.push(address);
+        puppet(&mut all).outcomes.push(Outcome::Lost(address));
         let later = now + Duration::from_secs(60);
         assert_eq!(marks(&mut all, later), (vec![address], 1));
         assert_eq!(all.due(), Some(later + Duration::from_secs(10)));
         puppet(&mut all).lease = Some("10.0.0.6/24");
-        puppet(&mut all).news = bound();
+        puppet(&mut all).outcomes = bound();
         assert_eq!(marks(&mut all, later), (Vec::new(), 2));
         // Another walk resumes the lease.
         all = clients(Tries::begin(Some(10), 1, now));

@@ -5,15 +5,16 @@ use std::net::Ipv4Addr;
 
 use tokio::time::Instant;
 
-use super::clients::{Client, Clients, Lessee, Means, News, Site, identity};
+use super::clients::{Client, Clients, Lessee, Means, Site, identity};
 use super::speaker::Speaker;
 use super::tries::Tries;
+use crate::dhcp::Outcome;
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::client::Config;
 use crate::dhcp::v4::identity::Identity;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
-use crate::dhcp::v4::session::{Outcome, Session};
+use crate::dhcp::v4::session::Session;
 use crate::error::Error;
 use crate::facts::{AddressState, Netdev};
 use crate::handover::Phase;
@@ -118,16 +119,8 @@ impl Lessee for Session {
     const PROTOCOL: &'static str = "DHCP";
     const PHASE: Phase = Phase::Lease;
 
-    fn news(&mut self) -> News {
-        let mut news = News::default();
-        for outcome in self.outcomes() {
-            match outcome {
-                Outcome::Bound => news.is_bound = true,
-                Outcome::Unopposed => {}
-                Outcome::Lost(address) => news.lost.push(address.into()),
-            }
-        }
-        news
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        Session::outcomes(self)
     }
 
     fn granted(&self) -> Option<(String, &[String])> {

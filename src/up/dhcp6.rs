@@ -13,11 +13,12 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
-use super::clients::{Client, Clients, Lessee, Means, News, Site, identity, is_there};
+use super::clients::{Client, Clients, Lessee, Means, Site, identity, is_there};
 use super::information::Inquiries;
 use super::part::{Part, Wake};
 use super::speaker::Speaker;
 use super::tries::Tries;
+use crate::dhcp::Outcome;
 use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::client::Config;
@@ -25,7 +26,7 @@ use crate::dhcp::v6::identity::Identity;
 use crate::dhcp::v6::information::NO_NAME_SERVERS;
 use crate::dhcp::v6::lease::PREFIX;
 use crate::dhcp::v6::progress::Progress;
-use crate::dhcp::v6::session::{Outcome, Session};
+use crate::dhcp::v6::session::Session;
 use crate::dhcp::v6::socket::Closed;
 use crate::error::Error;
 use crate::facts::{AddressState, Facts, Netdev, Readers};
@@ -100,15 +101,8 @@ impl Lessee for Session {
     const PROTOCOL: &'static str = "DHCPv6";
     const PHASE: Phase = Phase::Lease6;
 
-    fn news(&mut self) -> News {
-        let mut news = News::default();
-        for outcome in self.outcomes() {
-            match outcome {
-                Outcome::Bound => news.is_bound = true,
-                Outcome::Lost(address) => news.lost.push(address.into()),
-            }
-        }
-        news
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        Session::outcomes(self)
     }
 
     fn granted(&self) -> Option<(String, &[String])> {

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ibboot::decoding;
+use ibboot::dhcp::Outcome;
 use ibboot::dhcp::hardware::Hardware;
 use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
-use ibboot::dhcp::v4::session::{Outcome, Session};
+use ibboot::dhcp::v4::session::Session;
 use ibboot::error::Error;
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use ibboot::dhcp::Outcome;
 use ibboot::dhcp::hardware::Hardware;
 use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v4::client::Config;
 use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::lease::Lease;
-use ibboot::dhcp::v4::session::{Outcome, Session};
+use ibboot::dhcp::v4::session::Session;
 use ibboot::hardware::HardwareType;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::decoder;

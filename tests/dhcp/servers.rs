@@ -6,9 +6,9 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, partition, with_network};
+use ibboot::dhcp::Outcome;
 use ibboot::dhcp::v4::lease::Route;
 use ibboot::dhcp::v4::progress::State;
-use ibboot::dhcp::v4::session::Outcome;
 
 const RESERVED: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 55);
 
@@ -135,7 +135,7 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
         ip("addr add 10.9.0.10/24 dev near");
         node.until(5, |session| {
             session.wake();
-            session.outcomes().contains(&Outcome::Lost(taken))
+            session.outcomes().contains(&Outcome::Lost(taken.into()))
         });
         ip("addr del 10.9.0.10/24 dev near");
         let lease = node.lease(20);

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::network::{Server, hardware, ip, until, with_network};
 use crate::pace::Limit;
+use ibboot::dhcp::Outcome;
 use ibboot::dhcp::identity::RequestedId;
 use ibboot::dhcp::v6::client::Config;
 use ibboot::dhcp::v6::identity::Identity;
 use ibboot::dhcp::v6::information::Progress as InformationProgress;
 use ibboot::dhcp::v6::inquiry::Inquiry;
 use ibboot::dhcp::v6::lease::Lease;
-use ibboot::dhcp::v6::session::{Outcome, Session};
+use ibboot::dhcp::v6::session::Session;
 use ibboot::dhcp::v6::socket::Closed;
 use ibboot::hardware::{HardwareType, unhex};
 use ibboot::inet::Router;
@@ -210,7 +211,7 @@ fn dnsmasq_knows_the_node_by_the_duid_of_its_port() {
         assert!(
             node.session
                 .outcomes()
-                .contains(&Outcome::Lost(address(0x55)))
+                .contains(&Outcome::Lost(address(0x55).into()))
         );
         node.until(20, |session| session.outcomes().contains(&Outcome::Bound));
         assert_ne!(node.session.lease().unwrap().address, address(0x55));

@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Dhcp4Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
-use crate::dhcp::random;
+use crate::dhcp::{Outcome, random};
 use crate::error::{Error, Result, errno_text};
 use crate::hardware::Hex;
 use crate::system::clock::{SECOND, boottime_ns};
@@ -30,17 +30,6 @@ const BATCH: usize = 64;
 const ARPS: u32 = 128;
 /// How long the list of the machine's own hardware addresses is valid, in ns.
 const OWN_FOR: u64 = SECOND;
-
-/// What the caller must do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// A lease was granted or renewed.
-    Bound,
-    /// The probes ended, and no other host has the address.
-    Unopposed,
-    /// Remove this address.
-    Lost(Ipv4Addr),
-}
 
 /// A client with its sockets.
 #[derive(Debug)]
@@ -108,7 +97,7 @@ impl Session {
             "{}: DHCP: {address} is removed: its lease was for another request",
             self.interface
         );
-        self.outcomes.push(Outcome::Lost(address));
+        self.outcomes.push(Outcome::Lost(address.into()));
     }
 
     /// Checks with the servers whether the lease is valid on this link.
@@ -312,7 +301,7 @@ impl Session {
                 Action::Defend(address) => self.announce(address),
                 Action::Lost(address) => {
                     self.arp = None;
-                    self.outcomes.push(Outcome::Lost(address));
+                    self.outcomes.push(Outcome::Lost(address.into()));
                 }
                 Action::Warn(line) => log::warn!("{}: DHCP: {line}", self.interface),
             }

@@ -8,19 +8,10 @@ use super::client::{Action, Client, Config};
 use super::lease::Lease;
 use super::progress::{Progress, State};
 use super::socket::{Closed, Socket};
-use crate::dhcp::random;
+use crate::dhcp::{Outcome, random};
 use crate::hardware::Hex;
 use crate::inet::Router;
 use crate::system::clock::boottime_ns;
-
-/// What the caller must do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// A lease was granted or renewed.
-    Bound,
-    /// Remove this address.
-    Lost(Ipv6Addr),
-}
 
 /// A client with its socket.
 #[derive(Debug)]
@@ -71,7 +62,7 @@ impl Session {
             "{}: DHCPv6: {address} is removed: its lease was for another request",
             self.socket.interface
         );
-        self.outcomes.push(Outcome::Lost(address));
+        self.outcomes.push(Outcome::Lost(address.into()));
     }
 
     /// Checks with the servers whether the lease is valid on this link.
@@ -190,7 +181,7 @@ impl Session {
             match action {
                 Action::Send(message) => self.socket.send(&message),
                 Action::Bound => self.outcomes.push(Outcome::Bound),
-                Action::Lost(address) => self.outcomes.push(Outcome::Lost(address)),
+                Action::Lost(address) => self.outcomes.push(Outcome::Lost(address.into())),
                 Action::Warn(line) => log::warn!("{}: DHCPv6: {line}", self.socket.interface),
                 Action::Info(line) => log::info!("{}: DHCPv6: {line}", self.socket.interface),
             }
