@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCP over InfiniBand and Ethernet. The state machines and codecs of the two families are [`v4`]
 //! (RFC 2131, RFC 4390) and [`v6`] (RFC 8415). Both share [`identity`], [`names`], [`lifetime`],
-//! [`progress`], [`brake`] and [`random`], which are PURE, and [`hardware`], which reads sysfs.
+//! [`progress`], [`brake`] and [`random`], which are PURE, [`hardware`], which reads sysfs, and
+//! [`traffic`].
 
 pub mod brake;
 pub mod hardware;
@@ -10,6 +11,7 @@ pub mod lifetime;
 mod names;
 pub mod progress;
 mod random;
+mod traffic;
 pub mod v4;
 pub mod v6;
 

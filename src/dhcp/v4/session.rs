@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
 use super::{Dhcp4Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
-use crate::dhcp::{Outcome, random};
+use crate::dhcp::{Outcome, random, traffic};
 use crate::error::{Error, Result, errno_text};
 use crate::hardware::Hex;
 use crate::system::clock::{SECOND, boottime_ns};
@@ -23,8 +23,6 @@ use crate::system::decoder::decode;
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 
-/// Packets handled in one batch: a flood must not keep the program from its other work.
-const BATCH: usize = 64;
 /// ARP packets about an address that are decoded in a second, except while the address is probed: what
 /// they tell is said once in ten seconds.
 const ARPS: u32 = 128;
@@ -202,17 +200,12 @@ impl Session {
         loop {
             let before = (self.client.state(), self.client.due());
             tokio::select! {
-                ready = self.packets.readable() => {
-                    let Ok(mut ready) = ready else { return std::future::pending().await };
-                    let packets = batch(ready.get_inner());
-                    if packets.len() < BATCH {
-                        ready.clear_ready();
-                    }
+                packets = traffic::batch(&self.packets, next) => {
                     for packet in packets {
                         self.received(&packet);
                     }
                 }
-                arps = received_arp(self.arp.as_ref()) => {
+                arps = arps(self.arp.as_ref()) => {
                     for packet in arps {
                         self.received_arp(&packet);
                     }
@@ -357,19 +350,8 @@ impl Session {
 
     /// Logs what was sent; logs a failure once.
     fn note(&mut self, what: &str, sent: std::io::Result<()>) {
-        match sent {
-            Ok(()) => {
-                log::debug!("{}: DHCP: {what}", self.interface);
-                self.broken = None;
-            }
-            Err(error) => {
-                let why = format!("cannot send: {}", errno_text(&error));
-                if self.broken.as_ref() != Some(&why) {
-                    log::warn!("{}: DHCP: {why}", self.interface);
-                    self.broken = Some(why);
-                }
-            }
-        }
+        let who = format_args!("{}: DHCP", self.interface);
+        traffic::note(who, what, sent, &mut self.broken);
     }
 }
 
@@ -394,25 +376,15 @@ impl Share {
     }
 }
 
-async fn received_arp(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
-    let Some((_, socket)) = socket else {
-        return std::future::pending().await;
-    };
-    let Ok(mut ready) = socket.readable().await else {
-        return std::future::pending().await;
-    };
-    let packets = batch(socket.get_ref());
-    if packets.len() < BATCH {
-        ready.clear_ready();
+async fn arps(socket: Option<&(Ipv4Addr, AsyncFd<PacketSocket>)>) -> Vec<Received> {
+    match socket {
+        Some((_, socket)) => traffic::batch(socket, next).await,
+        None => std::future::pending().await,
     }
-    packets
 }
 
-/// The waiting packets, at most [`BATCH`]. An error, such as an interface that is down, ends the
-/// batch.
-fn batch(socket: &PacketSocket) -> Vec<Received> {
-    let next = || socket.receive().ok().flatten();
-    std::iter::from_fn(next).take(BATCH).collect()
+fn next(socket: &PacketSocket) -> Option<Received> {
+    socket.receive().ok().flatten()
 }
 
 fn destination(to: Destination) -> String {

@@ -9,12 +9,10 @@ use tokio::io::unix::AsyncFd;
 use super::answer::{Answer, Answers, Context};
 use super::packet::{LARGEST, Message};
 use super::{CLIENT_PORT, SERVER_PORT, SERVERS};
-use crate::error::{Error, errno_text};
+use crate::dhcp::traffic;
+use crate::error::Error;
 use crate::system::decoder::decode;
 use crate::system::readiness::watched;
-
-/// Packets handled in one batch: a flood must not keep the program from its other work.
-const BATCH: usize = 64;
 
 /// Why the port is not available.
 #[derive(Debug)]
@@ -95,34 +93,18 @@ impl Socket {
             return;
         };
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
-        match socket.get_ref().send_to(&message.encode(), to) {
-            Ok(_) => {
-                log::debug!("{}: DHCPv6: {} sent", self.interface, message.summary());
-                self.broken = None;
-            }
-            Err(error) => {
-                let why = format!("cannot send: {}", errno_text(&error));
-                if self.broken.as_ref() != Some(&why) {
-                    log::warn!("{}: DHCPv6: {why}", self.interface);
-                    self.broken = Some(why);
-                }
-            }
-        }
+        let sent = socket.get_ref().send_to(&message.encode(), to).map(|_| ());
+        let who = format_args!("{}: DHCPv6", self.interface);
+        let what = format!("{} sent", message.summary());
+        traffic::note(who, &what, sent, &mut self.broken);
     }
 
     /// Waits for packets, and returns them with their source addresses.
     pub async fn packets(&self) -> Vec<(Vec<u8>, Ipv6Addr)> {
-        let Some(socket) = &self.socket else {
-            return std::future::pending().await;
-        };
-        let Ok(mut ready) = socket.readable().await else {
-            return std::future::pending().await;
-        };
-        let packets = batch(ready.get_inner());
-        if packets.len() < BATCH {
-            ready.clear_ready();
+        match &self.socket {
+            Some(socket) => traffic::batch(socket, next).await,
+            None => std::future::pending().await,
         }
-        packets
     }
 
     /// The message in a packet; none: not a message, or the decoder failed.
@@ -153,13 +135,12 @@ fn open(index: u32, local: Ipv6Addr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// The waiting packets, at most [`BATCH`], with their source addresses. An error ends the batch.
-fn batch(socket: &UdpSocket) -> Vec<(Vec<u8>, Ipv6Addr)> {
+/// The next packet with its source address.
+fn next(socket: &UdpSocket) -> Option<(Vec<u8>, Ipv6Addr)> {
     // One byte more than a message may have, so that a longer message is detected.
-    let mut buffer = vec![0; LARGEST + 1];
-    let mut next = || match socket.recv_from(&mut buffer) {
+    let mut buffer = [0; LARGEST + 1];
+    match socket.recv_from(&mut buffer) {
         Ok((length, SocketAddr::V6(from))) => Some((buffer.get(..length)?.to_vec(), *from.ip())),
         _ => None,
-    };
-    std::iter::from_fn(&mut next).take(BATCH).collect()
+    }
 }
