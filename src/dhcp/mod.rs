@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCP over InfiniBand and Ethernet. The state machines and codecs of the two families are [`v4`]
 //! (RFC 2131, RFC 4390) and [`v6`] (RFC 8415). Both share [`identity`], [`names`], [`lifetime`],
-//! [`progress`], [`brake`] and [`random`], which are PURE, [`hardware`], which reads sysfs, and
+//! [`progress`], [`brake`], [`conduct`] and [`random`], which are PURE, [`hardware`], which reads sysfs, and
 //! [`traffic`].
 
 pub mod brake;
+mod conduct;
 pub mod hardware;
 pub mod identity;
 pub mod lifetime;

@@ -16,6 +16,7 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
+use crate::dhcp::conduct::{CLOSE, IMPATIENT, REQUESTS, early, fate, may_hurry};
 use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
@@ -26,22 +27,13 @@ const SHORTEST: u64 = SECOND;
 const LONGEST: u64 = 16 * SECOND;
 /// The longest wait while an address is kept after its lease ended: no boot waits for the answer.
 const LONGEST_KEPT: u64 = 64 * SECOND;
-/// Unanswered REQUESTs before the next offer, if any, is tried.
-const IMPATIENT: u32 = 2;
-/// Unanswered REQUESTs before the client starts again with DISCOVER.
-const REQUESTS: u32 = 4;
 /// Unanswered REQUESTs for the address of an earlier lease (INIT-REBOOT).
 const REBOOTS: u32 = 2;
-/// Offers that are remembered.
-const OFFERS: usize = 8;
 /// Remembered servers that offered and did not deliver.
 const SHUNNED: usize = 1024;
-/// How long an offer of a server that failed before waits for a better offer.
-const GRACE: u64 = 2 * SECOND;
-/// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5) ...
+/// RENEW and REBIND are repeated no sooner than this (RFC 2131 4.4.5), unless the whole lease is
+/// shorter.
 const RENEW_APART: u64 = 60 * SECOND;
-/// ... unless the whole lease is shorter.
-const RENEW_CLOSE: u64 = SECOND;
 
 /// What does not change while a client runs.
 #[derive(Debug, Clone)]
@@ -203,9 +195,7 @@ impl Client {
     /// A server probably answers now: the client repeats its request and restarts its waits, unless
     /// it sent the request a moment ago.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
-        let is_near = |due| due <= now.saturating_add(RENEW_CLOSE);
-        let is_fresh = now < self.requested_ns.saturating_add(RENEW_CLOSE);
-        if is_fresh || self.due.is_none_or(is_near) {
+        if !may_hurry(now, self.requested_ns, self.due) {
             return Vec::new();
         }
         match self.state {
@@ -384,21 +374,16 @@ impl Client {
             let least = if until.saturating_sub(from) > 2 * RENEW_APART {
                 RENEW_APART
             } else {
-                RENEW_CLOSE
+                CLOSE
             };
             let wait = (until.saturating_sub(now) / 2).max(least);
-            let no_storm = now.saturating_add(RENEW_CLOSE);
+            let no_storm = now.saturating_add(CLOSE);
             now.saturating_add(wait).min(until.max(no_storm))
         };
         Some(match self.state {
-            // A thousand nodes that booted together must not renew together, and a short lease must
-            // not cause a storm.
             State::Bound => {
-                let until = renew.saturating_sub(lease.requested_ns);
-                let early = self.random.below(until / 20);
-                renew
-                    .saturating_sub(early)
-                    .max(now.saturating_add(RENEW_CLOSE))
+                let early = early(&mut self.random, lease.requested_ns, renew);
+                early.max(now.saturating_add(CLOSE))
             }
             State::Renewing => close(renew, rebind),
             _ => close(rebind, ends),
@@ -430,12 +415,8 @@ impl Client {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Selecting);
         };
-        let becomes = if self.config.keep {
-            "the address is kept, because the root file system depends on it"
-        } else {
-            "the address is removed"
-        };
-        let mut actions = self.warn_of_lease(now, kind, format!("{why}: {becomes}"));
+        let line = format!("{why}: {}", fate(self.config.keep));
+        let mut actions = self.warn_of_lease(now, kind, line);
         if self.config.keep {
             self.requested = Some(lease.address);
             self.has_ended = true;

@@ -16,36 +16,22 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
+use crate::dhcp::conduct::{CLOSE, IMPATIENT, REQUESTS, after_decline, early, fate, may_hurry};
 use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
 
 pub(super) use requests::elapsed;
 
-/// Unanswered REQUESTs before the next offer, if any, is tried.
-const IMPATIENT: u32 = 2;
-/// Unanswered REQUESTs before the client starts again with SOLICIT; REQ_MAX_RC is 10, but a boot
-/// waits.
-const REQUESTS: u32 = 4;
 /// DECLINEs (DEC_MAX_RC).
 const DECLINES: u32 = 4;
-/// Offers that are remembered.
-const OFFERS: usize = 8;
 /// Remembered servers that offered and did not deliver.
 const SHUNNED: usize = 256;
-/// How long an offer of a server that failed before waits for a better offer.
-const GRACE: u64 = 2 * SECOND;
-/// Wait after the first DECLINE, and after every later one: a server whose addresses are all in use
-/// must not cause a storm.
-const DECLINED_ONCE: u64 = SECOND;
-const DECLINED: u64 = 10 * SECOND;
 /// Wait after a server's refusal; the wait doubles up to the second value.
 const REFUSED: u64 = SECOND;
 const REFUSED_LONGEST: u64 = 16 * SECOND;
 /// The longest wait after a refusal while an address is kept: no boot waits for the answer.
 const REFUSED_KEPT: u64 = 600 * SECOND;
-/// Shortest time to a renewal: a short lease must not cause a storm.
-const CLOSE: u64 = SECOND;
 /// A lease that ended before this process knew of it is requested for this long before it is given
 /// up.
 const CHANCE: u64 = 10 * SECOND;
@@ -234,9 +220,7 @@ impl Client {
     /// A server probably answers now: the client repeats its request and restarts its waits, unless
     /// the next repetition is due within a moment.
     pub fn hurry(&mut self, now: u64) -> Vec<Action> {
-        let is_near = |due| due <= now.saturating_add(CLOSE);
-        let is_fresh = now < self.last_ns.saturating_add(CLOSE);
-        if is_fresh || self.due.is_none_or(is_near) {
+        if !may_hurry(now, self.last_ns, self.due) {
             return Vec::new();
         }
         match self.state {
@@ -327,16 +311,12 @@ impl Client {
         vec![Action::Send(message)]
     }
 
-    /// When the current lease is renewed; none: never. A thousand nodes that booted together must
-    /// not renew together.
+    /// When the current lease is renewed; none: never.
     fn renewal(&mut self, now: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let (renew, asked) = (lease.at(lease.renew_s), lease.requested_ns);
         let ends = lease.ends_ns();
-        let early = |random: &mut Random, at: u64| {
-            at.saturating_sub(random.below(at.saturating_sub(asked) / 20))
-        };
-        let at = renew.map(|at| early(&mut self.random, at));
+        let at = renew.map(|at| early(&mut self.random, asked, at));
         let next = at.into_iter().chain(ends).min()?;
         Some(next.max(now.saturating_add(CLOSE)))
     }
@@ -368,12 +348,8 @@ impl Client {
         let Some(lease) = self.held.clone() else {
             return self.enter(now, State::Soliciting);
         };
-        let becomes = if self.config.keep {
-            "the address is kept, because the root file system depends on it"
-        } else {
-            "the address is removed"
-        };
-        let mut actions = self.warn_of_lease(now, kind, format!("{why}: {becomes}"));
+        let line = format!("{why}: {}", fate(self.config.keep));
+        let mut actions = self.warn_of_lease(now, kind, line);
         if self.config.keep {
             self.requested = Some(lease.address);
         } else {
@@ -402,11 +378,7 @@ impl Client {
     }
 
     fn after_decline(&mut self, now: u64) -> Vec<Action> {
-        let wait = if self.declines == 0 {
-            DECLINED_ONCE
-        } else {
-            DECLINED
-        };
+        let wait = after_decline(self.declines);
         self.declined = None;
         self.declines = self.declines.saturating_add(1);
         self.state = State::Waiting;

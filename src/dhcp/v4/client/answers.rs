@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
-use super::{Action, Client, GRACE, OFFERS, State};
+use super::{Action, Client, State};
 use crate::dhcp::brake::Reason;
+use crate::dhcp::conduct::{GRACE, OFFERS};
 use crate::dhcp::progress::count;
 use crate::dhcp::v4::answer::Answer;
 use crate::dhcp::v4::lease::Lease;

@@ -6,6 +6,7 @@
 use std::net::Ipv4Addr;
 
 use super::{Action, Client, Destination, SECOND, State};
+use crate::dhcp::conduct::after_decline;
 use crate::dhcp::progress::count;
 use crate::dhcp::v4::arp::Arp;
 use crate::dhcp::v4::lease::Lease;
@@ -17,9 +18,6 @@ const PROBES: u32 = 3;
 const PROBE_APART: u64 = SECOND * 3 / 10;
 /// Time between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
 const DEFEND_APART: u64 = 10 * SECOND;
-/// Wait after the first DECLINE, and after every later one (RFC 2131 3.1.5).
-const DECLINED_ONCE: u64 = SECOND;
-const DECLINED: u64 = 10 * SECOND;
 
 impl Client {
     /// Uses a new lease and starts to probe the link for another host with the address.
@@ -97,11 +95,7 @@ impl Client {
         self.held = None;
         self.requested = None;
         self.state = State::Waiting;
-        self.due = Some(now.saturating_add(if self.declines == 0 {
-            DECLINED_ONCE
-        } else {
-            DECLINED
-        }));
+        self.due = Some(now.saturating_add(after_decline(self.declines)));
         self.declines = self.declines.saturating_add(1);
         count(&mut self.counts.sent);
         let line = format!("{what}: declined; requesting another address");

@@ -4,10 +4,9 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-use super::{
-    AT_ONCE, Action, Client, GRACE, OFFERS, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State,
-};
+use super::{AT_ONCE, Action, Client, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State};
 use crate::dhcp::brake::Reason;
+use crate::dhcp::conduct::{GRACE, OFFERS};
 use crate::dhcp::progress::count;
 use crate::dhcp::v6::answer::{Answer, Context};
 use crate::dhcp::v6::lease::{Lease, Refusal};

@@ -2,6 +2,7 @@
 //! Other hosts on the link that send wrong messages.
 
 use super::*;
+use crate::dhcp::conduct::OFFERS;
 
 fn server(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 66, 0, 1).to_bits() + number)
