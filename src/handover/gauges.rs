@@ -7,52 +7,49 @@ use serde_json::Value;
 
 use crate::handover::{Mark, Outcome, Phase, State};
 use crate::system::clock::seconds;
-use crate::verify::monitoring::{family, labels};
+use crate::verify::monitoring::{family, sample};
 
 /// The gauges of a boot. Times are seconds since kernel start (`CLOCK_BOOTTIME`).
 pub fn of(state: &State) -> String {
-    let mut out = String::new();
     let outcome = |one: Outcome| {
         let set = u8::from(one == state.outcome);
-        format!("{} {set}", labels(&[("outcome", &json_name(one))]))
+        sample(&[("outcome", &json_name(one))], &set)
     };
-    family(
-        &mut out,
-        "ibboot_boot_outcome",
-        "Verdict in the initramfs: verified, or what followed the failure.",
-        &Outcome::ALL.map(outcome),
-    );
     let is_phase = |mark: &&Mark| mark.phase != Phase::Wait;
     let marks = latest(state.marks.iter().filter(is_phase));
-    let reached = |mark: &&Mark| sample(mark, mark.end_ns.unwrap_or(mark.start_ns));
-    family(
-        &mut out,
-        "ibboot_boot_phase_seconds",
-        "When a phase of the boot ended, in seconds since kernel start.",
-        &marks.iter().map(reached).collect::<Vec<_>>(),
-    );
+    let reached = |mark: &&Mark| of_phase(mark, mark.end_ns.unwrap_or(mark.start_ns));
     let took = |mark: &&Mark| {
         let took = mark.end_ns?.saturating_sub(mark.start_ns);
-        Some(sample(mark, took))
+        Some(of_phase(mark, took))
     };
-    family(
-        &mut out,
-        "ibboot_boot_duration_seconds",
-        "How long a phase of the boot took.",
-        &marks.iter().filter_map(took).collect::<Vec<_>>(),
-    );
     let waited = waited(&state.marks).into_iter();
-    let samples = waited.map(|((object, awaited), ns)| {
-        let labels = labels(&[("object", object), ("awaited", &awaited)]);
-        format!("{labels} {}", seconds(ns))
+    let waited = waited.map(|((object, awaited), ns)| {
+        let labels = [("object", object), ("awaited", &awaited)];
+        sample(&labels, &seconds(ns))
     });
-    family(
-        &mut out,
-        "ibboot_boot_wait_seconds",
-        "How long a link or a server waited during the boot, and for what.",
-        &samples.collect::<Vec<_>>(),
-    );
-    out
+    [
+        family(
+            "ibboot_boot_outcome",
+            "Verdict in the initramfs: verified, or what followed the failure.",
+            &Outcome::ALL.map(outcome),
+        ),
+        family(
+            "ibboot_boot_phase_seconds",
+            "When a phase of the boot ended, in seconds since kernel start.",
+            &marks.iter().map(reached).collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_boot_duration_seconds",
+            "How long a phase of the boot took.",
+            &marks.iter().filter_map(took).collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_boot_wait_seconds",
+            "How long a link or a server waited during the boot, and for what.",
+            &waited.collect::<Vec<_>>(),
+        ),
+    ]
+    .concat()
 }
 
 /// By object and reason: the sum of the waits, ns.
@@ -79,10 +76,10 @@ fn latest<'a>(marks: impl Iterator<Item = &'a Mark>) -> Vec<&'a Mark> {
     found
 }
 
-fn sample(mark: &Mark, ns: u64) -> String {
+fn of_phase(mark: &Mark, ns: u64) -> String {
     let phase = json_name::<Phase>(mark.phase);
-    let labels = labels(&[("phase", &phase), ("object", &mark.object)]);
-    format!("{labels} {}", seconds(ns))
+    let labels = [("phase", phase.as_str()), ("object", &mark.object)];
+    sample(&labels, &seconds(ns))
 }
 
 /// The name of a unit variant as state.json spells it.
@@ -108,7 +105,7 @@ mod tests {
         };
         let marks = [lease(1, 2), lease(5, 9)];
         assert_eq!(latest(marks.iter()), [&marks[1]]);
-        let text = sample(&lease(1_000_000_000, 3_500_000_000), 2_500_000_000);
+        let text = of_phase(&lease(1_000_000_000, 3_500_000_000), 2_500_000_000);
         assert_eq!(text, "{phase=\"lease\",object=\"ib0\"} 2.500");
     }
 }

@@ -3,12 +3,14 @@
 //! line for a node health check, and lines for the journal. A report that cannot be made is unknown
 //! in each of them. Pure.
 
+use std::fmt;
+
 use kernel_cmdline::is_plain;
 
 use crate::error::{Error, printable};
 use crate::rdma::parse;
 use crate::verify::checks::Id;
-use crate::verify::report::{Finding, LinkReport, Report, Status};
+use crate::verify::report::{Finding, LinkReport, ModuleReport, Report, Status};
 
 /// `n of m links verified`.
 fn count(report: &Report) -> String {
@@ -158,25 +160,26 @@ fn label(value: &str) -> String {
     out
 }
 
-/// `{a="b",...}`.
-pub fn labels(pairs: &[(&str, &str)]) -> String {
-    let each: Vec<String> = pairs
+/// What follows the name of a gauge: `{a="b",...} 1`.
+pub fn sample(labels: &[(&str, &str)], value: &dyn fmt::Display) -> String {
+    let each: Vec<String> = labels
         .iter()
         .map(|(name, value)| format!("{name}=\"{}\"", label(value)))
         .collect();
-    format!("{{{}}}", each.join(","))
+    format!("{{{}}} {value}", each.join(","))
 }
 
-/// A family of gauges in Prometheus' text format, or nothing if it has no samples. A sample is what
-/// follows the name: `{a="b"} 1`.
-pub fn family(out: &mut String, name: &str, help: &str, samples: &[String]) {
+/// A family of gauges in Prometheus' text format, or nothing if it has no samples. A sample is as
+/// [`sample`] returns it; without labels it is a space and the value.
+pub fn family(name: &str, help: &str, samples: &[String]) -> String {
     if samples.is_empty() {
-        return;
+        return String::new();
     }
-    out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
+    let mut out = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
     for sample in samples {
         out.push_str(&format!("{name}{sample}\n"));
     }
+    out
 }
 
 /// The labels that identify a link in every sample: the requested selector, the port, the interface
@@ -205,32 +208,26 @@ fn rate(link: &LinkReport) -> Option<u64> {
 /// The gauge of the time of a check, in seconds since 1970-01-01 UTC. A file that is no longer
 /// written shows its age.
 pub fn checked_at(unix_s: u64) -> String {
-    let mut out = String::new();
     family(
-        &mut out,
         "ibboot_check_timestamp_seconds",
         "Unix time of the check.",
         &[format!(" {unix_s}")],
-    );
-    out
+    )
 }
 
 /// The two gauges that every output has.
 fn verdict(status: Status, satisfied: bool) -> String {
-    let mut out = String::new();
-    family(
-        &mut out,
+    let status = family(
         "ibboot_status",
         "Verdict: 0 ok, 1 warning, 2 critical, 3 unknown.",
         &[format!(" {}", status.exit_code())],
     );
-    family(
-        &mut out,
+    let satisfied = family(
         "ibboot_satisfied",
         "Whether everything that is required is verified.",
         &[format!(" {}", u8::from(satisfied))],
     );
-    out
+    status + &satisfied
 }
 
 /// The gauges if there is no report.
@@ -244,93 +241,78 @@ fn samples<'f>(
     of: &[(&str, &str)],
 ) -> Vec<String> {
     let ran = |finding: &&Finding| finding.status != Status::Skipped;
-    let sample = |finding: &Finding| {
+    let one = |finding: &Finding| {
         let name = ("check", finding.check.row().name);
-        let labels = labels(&[of, &[name]].concat());
-        format!("{labels} {}", finding.status.exit_code())
+        sample(&[of, &[name]].concat(), &finding.status.exit_code())
     };
-    findings.into_iter().filter(ran).map(sample).collect()
+    findings.into_iter().filter(ran).map(one).collect()
 }
 
 /// Gauges for the textfile collector of Prometheus' node exporter.
 pub fn prometheus(report: &Report) -> String {
-    let mut out = verdict(report.status, report.satisfied);
-    family(
-        &mut out,
-        "ibboot_wrong_arguments",
-        "Number of invalid arguments.",
-        &[format!(" {}", report.complaints.len())],
-    );
-    let modules: Vec<String> = report
-        .modules
-        .iter()
-        .filter(|module| module.finding.check == Id::ModuleLive)
-        .map(|module| {
-            let live = u8::from(module.finding.status == Status::Ok);
-            format!("{} {live}", labels(&[("module", &module.name)]))
-        })
-        .collect();
-    family(
-        &mut out,
-        "ibboot_module_live",
-        "Whether a kernel module is loaded.",
-        &modules,
-    );
-    let servers: Vec<String> = report
-        .servers
-        .iter()
-        .map(|server| {
-            let answers = u8::from(server.finding.status == Status::Ok);
-            format!(
-                "{} {answers}",
-                labels(&[("server", &server.server.to_string())])
-            )
-        })
-        .collect();
-    family(
-        &mut out,
-        "ibboot_server_answers",
-        "Whether a server answers over RDMA.",
-        &servers,
-    );
-    let verified: Vec<String> = report
-        .links
-        .iter()
-        .map(|link| format!("{} {}", labels(&names(link)), u8::from(link.is_good())))
-        .collect();
-    family(
-        &mut out,
-        "ibboot_link_verified",
-        "Whether all checks of a link passed or only warn.",
-        &verified,
-    );
-    let rate = |link| Some(format!("{} {}", labels(&names(link)), rate(link)?));
-    family(
-        &mut out,
-        "ibboot_link_rate_bits_per_second",
-        "Signalling rate of an ACTIVE port over all its lanes.",
-        &report.links.iter().filter_map(rate).collect::<Vec<_>>(),
-    );
-    let info: Vec<String> = report.links.iter().map(info).collect();
-    family(&mut out, "ibboot_link_info", "Properties of a link.", &info);
+    let is_ok = |finding: &Finding| u8::from(finding.status == Status::Ok);
+    let is_loadable = |module: &&ModuleReport| module.finding.check == Id::ModuleLive;
+    let modules = report.modules.iter().filter(is_loadable);
+    let modules = modules.map(|m| sample(&[("module", &m.name)], &is_ok(&m.finding)));
+    let servers = report.servers.iter().map(|server| {
+        let address = server.server.to_string();
+        sample(&[("server", &address)], &is_ok(&server.finding))
+    });
     let links = report.links.iter();
-    let checks: Vec<String> = links
-        .flat_map(|link| samples(&link.checks, &names(link)))
-        .collect();
-    family(
-        &mut out,
-        "ibboot_link_check",
-        "Result of a check that ran: 0 ok, 1 warning, 2 critical, 3 unknown.",
-        &checks,
-    );
+    let verified = links
+        .clone()
+        .map(|link| sample(&names(link), &u8::from(link.is_good())));
+    let rates = links
+        .clone()
+        .filter_map(|link| Some(sample(&names(link), &rate(link)?)));
+    let checks = links
+        .clone()
+        .flat_map(|link| samples(&link.checks, &names(link)));
     let root = report.root.iter().flat_map(|root| &root.findings);
-    family(
-        &mut out,
-        "ibboot_root_check",
-        "Result of a check of the root file system: 0 ok, 1 warning, 2 critical, 3 unknown.",
-        &samples(root, &[]),
-    );
-    out
+    [
+        verdict(report.status, report.satisfied),
+        family(
+            "ibboot_wrong_arguments",
+            "Number of invalid arguments.",
+            &[format!(" {}", report.complaints.len())],
+        ),
+        family(
+            "ibboot_module_live",
+            "Whether a kernel module is loaded.",
+            &modules.collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_server_answers",
+            "Whether a server answers over RDMA.",
+            &servers.collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_link_verified",
+            "Whether all checks of a link passed or only warn.",
+            &verified.collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_link_rate_bits_per_second",
+            "Signalling rate of an ACTIVE port over all its lanes.",
+            &rates.collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_link_info",
+            "Properties of a link.",
+            &links.map(info).collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_link_check",
+            "Result of a check that ran: 0 ok, 1 warning, 2 critical, 3 unknown.",
+            &checks.collect::<Vec<_>>(),
+        ),
+        family(
+            "ibboot_root_check",
+            "Result of a check of the root file system: 0 ok, 1 warning, 2 critical, 3 unknown.",
+            &samples(root, &[]),
+        ),
+    ]
+    .concat()
 }
 
 fn info(link: &LinkReport) -> String {
@@ -346,7 +328,7 @@ fn info(link: &LinkReport) -> String {
         ("rate", link.rate.as_deref().unwrap_or("")),
         ("bus_address", link.bus_address.as_deref().unwrap_or("")),
     ];
-    format!("{} 1", labels(&[names(link).as_slice(), &rest].concat()))
+    sample(&[names(link).as_slice(), &rest].concat(), &1)
 }
 
 #[cfg(test)]
@@ -355,7 +337,10 @@ mod tests {
 
     #[test]
     fn a_label_cannot_leave_its_quotes() {
-        assert_eq!(labels(&[("a", "x\"} 1\ny\\")]), "{a=\"x\\\"} 1\\ny\\\\\"}");
-        assert_eq!(labels(&[("a", "\x1b[2J")]), "{a=\"\u{fffd}[2J\"}");
+        assert_eq!(
+            sample(&[("a", "x\"} 1\ny\\")], &2),
+            "{a=\"x\\\"} 1\\ny\\\\\"} 2"
+        );
+        assert_eq!(sample(&[("a", "\x1b[2J")], &2), "{a=\"\u{fffd}[2J\"} 2");
     }
 }
