@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use super::part::{Judged, Part, Pauses, Wake, jitter};
+use super::part::{Judged, Part, Pauses, Wake, jitter, next};
 use crate::ask::administrators::{about_interface, in_trouble, interview};
 use crate::facts::{Facts, PortRef};
 use crate::rdma::sa::{Answer, PATIENT, Patience, QUICK, SaAnswer};
@@ -150,14 +150,12 @@ impl Part for Administrators {
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        let next = async move {
-            let Some(reply) = self.running.next().await else {
-                return std::future::pending().await;
-            };
+        let changed = async move {
+            let reply = next(&mut self.running).await;
             self.heard(reply, Instant::now(), jitter());
             Wake::Look
         };
-        next.boxed_local()
+        changed.boxed_local()
     }
 }
 

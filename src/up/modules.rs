@@ -6,9 +6,9 @@ use std::pin::pin;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::FuturesUnordered;
 
-use super::part::{Part, Wake};
+use super::part::{Part, Wake, next};
 use crate::error::Result;
 use crate::loader::Loader;
 use crate::plan::{Action, Plan};
@@ -122,15 +122,13 @@ impl<'a> Modules<'a> {
 
 impl Part for Modules<'_> {
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        let next = async move {
-            let Some(loaded) = self.running.next().await else {
-                return std::future::pending().await;
-            };
+        let changed = async move {
+            let loaded = next(&mut self.running).await;
             self.ended.push(loaded);
             self.go_on();
             Wake::Look
         };
-        next.boxed_local()
+        changed.boxed_local()
     }
 
     fn is_busy(&self) -> bool {

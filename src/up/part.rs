@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
 use super::administrators::Administrators;
@@ -174,6 +175,14 @@ impl Pauses {
 /// Up to a second: whole clusters boot at the same time.
 pub fn jitter() -> Duration {
     Duration::from_nanos(boottime_ns() % SECOND)
+}
+
+/// The next result; waits for ever if nothing runs.
+pub async fn next<T>(running: &mut FuturesUnordered<LocalBoxFuture<'_, T>>) -> T {
+    match running.next().await {
+        Some(result) => result,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until at least one future is ready, and returns the outputs of all ready futures. Each

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use super::part::{Part, Wake};
+use super::part::{Part, Wake, next};
 use crate::error::Result;
 use crate::facts::{Facts, Readers};
 use crate::loader::Loader;
@@ -112,10 +112,8 @@ impl Part for Probing<'_> {
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        let next = async move {
-            let Some(probed) = self.running.next().await else {
-                return std::future::pending().await;
-            };
+        let changed = async move {
+            let probed = next(&mut self.running).await;
             if let Err(error) = probed.result {
                 log::debug!("{error}");
             }
@@ -124,7 +122,7 @@ impl Part for Probing<'_> {
             }
             Wake::Look
         };
-        next.boxed_local()
+        changed.boxed_local()
     }
 }
 

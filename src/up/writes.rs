@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
 
-use super::part::{Part, Wake};
+use super::part::{Part, Wake, next};
 use crate::changes::{Change, Setting, What};
 use crate::facts::{Facts, Netdev, Readers, Unended};
 use crate::loader::{Answer, Loader, Request};
@@ -189,14 +189,12 @@ impl Part for Writes<'_> {
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
-        let next = async move {
-            let Some(written) = self.running.next().await else {
-                return std::future::pending().await;
-            };
+        let changed = async move {
+            let written = next(&mut self.running).await;
             self.end_of(written);
             Wake::Look
         };
-        next.boxed_local()
+        changed.boxed_local()
     }
 
     fn is_busy(&self) -> bool {
