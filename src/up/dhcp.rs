@@ -132,12 +132,20 @@ impl Lessee for Session {
 }
 
 impl Leases {
-    /// Begins with the leases of earlier runs of this boot or, with `is_anew`, of the walk before.
-    pub fn new(known: Vec<Progress>, is_anew: bool) -> Leases {
+    /// Begins with the leases of earlier runs of this boot.
+    pub fn new(known: Vec<Progress>) -> Leases {
         Leases {
             clients: Clients::default(),
             known,
-            is_anew,
+            is_anew: false,
+        }
+    }
+
+    /// Begins with the leases of the walk before.
+    pub fn anew(known: Vec<Progress>) -> Leases {
+        Leases {
+            is_anew: true,
+            ..Leases::new(known)
         }
     }
 

@@ -154,8 +154,8 @@ impl Part for Leases {
 }
 
 impl Leases {
-    /// Begins with the leases of earlier runs of this boot or, with `is_anew`, of the walk before.
-    pub fn new(known: Vec<Progress>, is_boot: bool, is_anew: bool) -> Leases {
+    /// Begins with the leases of earlier runs of this boot. `is_boot`: in an initramfs.
+    pub fn new(known: Vec<Progress>, is_boot: bool) -> Leases {
         let granted = known
             .iter()
             .filter_map(|one| Some((one.index, one.lease.as_ref()?.address)));
@@ -163,8 +163,15 @@ impl Leases {
             granted: granted.collect(),
             known,
             is_boot,
-            is_anew,
             ..Leases::default()
+        }
+    }
+
+    /// Begins with the leases of the walk before, in an initramfs.
+    pub fn anew(known: Vec<Progress>) -> Leases {
+        Leases {
+            is_anew: true,
+            ..Leases::new(known, true)
         }
     }
 

@@ -31,8 +31,8 @@ impl Leasing {
     /// Begins with the leases of earlier runs of this boot. `is_boot`: in an initramfs.
     pub fn new(known: facts::Leases, is_boot: bool) -> Leasing {
         Leasing {
-            v4: dhcp::Leases::new(known.dhcp, false),
-            v6: dhcp6::Leases::new(known.dhcp6, is_boot, false),
+            v4: dhcp::Leases::new(known.dhcp),
+            v6: dhcp6::Leases::new(known.dhcp6, is_boot),
             information: Inquiries::new(is_boot),
         }
     }
@@ -42,8 +42,8 @@ impl Leasing {
     pub fn anew(self) -> Leasing {
         let known = self.leases();
         Leasing {
-            v4: dhcp::Leases::new(known.dhcp, true),
-            v6: dhcp6::Leases::new(known.dhcp6, true, true),
+            v4: dhcp::Leases::anew(known.dhcp),
+            v6: dhcp6::Leases::anew(known.dhcp6),
             information: Inquiries::new(true),
         }
     }

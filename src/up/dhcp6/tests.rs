@@ -35,7 +35,7 @@ fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
         addresses: vec![found("fd00::5/128", AddressState::Usable)],
         ..Netdev::default()
     };
-    let mut leases = Leases::new(vec![known.clone()], true, false);
+    let mut leases = Leases::new(vec![known.clone()], true);
     assert_eq!(leases.progress(), []);
     assert!(!leases.keep(&netdev, 4, "00:03:00:21"));
     assert!(!leases.keep(&netdev, 5, &known.duid));
@@ -84,7 +84,7 @@ fn the_address_of_a_lease_is_not_the_address_of_a_router() {
         lease: Some(serde_json::from_str(LEASE).unwrap()),
         ..Progress::default()
     };
-    let mut leases = Leases::new(vec![known], true, false);
+    let mut leases = Leases::new(vec![known], true);
     leases.granted.insert((4, "fd00::6".parse().unwrap()));
     let netdev = |usable: &[&str], tentative: &[&str]| {
         let usable = usable.iter().map(|text| found(text, AddressState::Usable));
