@@ -328,7 +328,7 @@ fn info(link: &LinkReport) -> String {
         ("rate", link.rate.as_deref().unwrap_or("")),
         ("bus_address", link.bus_address.as_deref().unwrap_or("")),
     ];
-    sample(&[names(link).as_slice(), &rest].concat(), &1)
+    sample(&[names(link).as_slice(), &rest].concat(), &1_u8)
 }
 
 #[cfg(test)]
