@@ -30,6 +30,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// IP6_RT_PRIO_USER (linux/ipv6_route.h), and NetworkManager gives routes of Ethernet interfaces the
 /// metric 100.
 const FIRST_METRIC: u32 = 1;
+/// Metric of any other IPv6 default route. Beside one with IP6_RT_PRIO_USER the kernel adds no route of an
+/// advertisement of the same router, and then ignores the prefixes of the advertisement
+/// (ndisc_router_discovery of net/ipv6/ndisc.c).
+const METRIC: u32 = 1023;
 /// INFINITY_LIFE_TIME (net/addrconf.h).
 const FOR_EVER: u32 = u32::MAX;
 
@@ -248,7 +252,7 @@ impl Net {
 
     /// Adds a route; a route that already exists is success.
     pub async fn add_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
-        let message = route_message(index, route);
+        let message = placed(index, route, METRIC);
         let request = self.handle.route().add(message);
         answer(request.replace().execute()).await
     }
@@ -256,7 +260,7 @@ impl Net {
     /// Like [`Net::add_route`], but another route to the same network stays: the kernel uses
     /// that route first, and over IPv6 both.
     pub async fn append_route(&self, index: u32, route: &Route) -> std::result::Result<(), String> {
-        let message = route_message(index, route);
+        let message = placed(index, route, METRIC);
         self.new_route(message, NLM_F_CREATE | NLM_F_APPEND).await
     }
 
@@ -268,11 +272,7 @@ impl Net {
         index: u32,
         route: &Route,
     ) -> std::result::Result<(), String> {
-        let mut message = route_message(index, route);
-        if route.network.address.is_ipv6() {
-            let metric = RouteAttribute::Priority(FIRST_METRIC);
-            message.attributes.push(metric);
-        }
+        let message = placed(index, route, FIRST_METRIC);
         self.new_route(message, NLM_F_CREATE).await
     }
 
@@ -462,6 +462,16 @@ impl LinkEvents {
             _ => {}
         }
     }
+}
+
+/// The message that adds the route; `metric` is that of an IPv6 default route.
+fn placed(index: u32, route: &Route, metric: u32) -> RouteMessage {
+    let mut message = route_message(index, route);
+    let is_v6 = route.network.address.is_ipv6();
+    if is_v6 && route.network.prefix == 0 {
+        message.attributes.push(RouteAttribute::Priority(metric));
+    }
+    message
 }
 
 fn route_message(index: u32, route: &Route) -> RouteMessage {

@@ -103,6 +103,27 @@ fn the_default_route_of_the_boot_device_is_used() {
 }
 
 #[test]
+fn a_default_route_leaves_room_for_that_of_an_advertisement() {
+    in_empty_network("advertised gateway", async |net: Net| {
+        let [index, _] = two_links();
+        let route = Route::default_through("fe80::1".parse().unwrap());
+        for is_added in [true, false] {
+            if is_added {
+                net.add_route(index, &route).await.unwrap();
+            } else {
+                net.append_route(index, &route).await.unwrap();
+            }
+            // As the kernel adds one: not beside a route with the same metric.
+            ip("-6 route add default via fe80::1 dev near0 proto ra metric 1024");
+            let shown = ip("-6 route show default");
+            assert_eq!(shown.matches("via fe80::1").count(), 2, "{shown}");
+            net.delete_route(index, &route).await.unwrap();
+            net.delete_route(index, &route).await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_route_of_another_program_is_removed() {
     in_empty_network("removed routes", async |net| {
         ip("link add near type veth peer name far");
