@@ -265,10 +265,12 @@ impl Facts {
         self.has_functions_to_come || self.functions.iter().any(Function::is_initialising)
     }
 
-    /// A file of the PCI bus that could not be read: what is on the bus is not known.
+    /// The PCI bus, or the model of a function, that could not be read: which HCAs there are is not known.
     pub fn unread_bus(&self) -> Option<&Unread> {
         let mut unread = self.unread.iter();
-        unread.find(|unread| unread.path.starts_with(PCI))
+        unread.find(|Unread { path, .. }| {
+            path == PCI || (path.starts_with(PCI) && path.ends_with("/modalias"))
+        })
     }
 
     /// No HCA is on the PCI bus; false if the bus could not be read.

@@ -8,14 +8,20 @@ fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
         facts.no_device_in_words(),
         "no RDMA device, and no HCA on the PCI bus"
     );
-    facts.unread.push(Unread {
-        path: PCI.to_owned(),
-        why: "Permission denied".to_owned(),
-    });
-    assert_eq!(
-        facts.no_device_in_words(),
-        "no RDMA device; /sys/bus/pci/devices: Permission denied"
-    );
+    for (file, is_known) in [
+        ("/0000:1b:00.0/vpd", true),
+        ("/0000:1b:00.0/modalias", false),
+        ("", false),
+    ] {
+        let path = format!("{PCI}{file}");
+        let expected = match is_known {
+            true => "no RDMA device, and no HCA on the PCI bus".to_owned(),
+            false => format!("no RDMA device; {path}: Permission denied"),
+        };
+        let why = "Permission denied".to_owned();
+        facts.unread = vec![Unread { path, why }];
+        assert_eq!(facts.no_device_in_words(), expected);
+    }
 }
 
 #[test]
