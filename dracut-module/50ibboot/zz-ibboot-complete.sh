@@ -26,7 +26,8 @@ unset ibboot_late
 # The shell of a later breakpoint must not use up the deadline, and may write arguments: the first turn
 # of dracut's queue creates the file then.
 for ibboot_break in pre-udev pre-trigger initqueue; do
-    if [ -e /run/ibboot/requested ] && getarg "rd.break=$ibboot_break"; then
+    [ -e /run/ibboot/requested ] || break
+    if getarg "rd.break=$ibboot_break" || getarg "rdbreak=$ibboot_break"; then
         unset ibboot_break
         return 0
     fi
