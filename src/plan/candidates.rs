@@ -208,9 +208,14 @@ impl Draft<'_> {
         let cards = functions.filter(|function| function.is_ethernet()).count();
         let is_open = expectation.require == Require::All && counts_ethernet && cards > 1;
         (self.request.async_probe && is_open).then(|| {
-            "rd.ib.async_probe=1: an Ethernet card counts only after its driver has probed it, so the boot may continue \
-             without some of the cards: write their number in place of all (rd.ib.require=eth:N)"
-                .to_owned()
+            let number = match any.link_layer {
+                Some(LinkLayer::Ethernet) => "eth:N",
+                _ => "N",
+            };
+            format!(
+                "rd.ib.async_probe=1: an Ethernet card counts only after its driver has probed it, so the boot may continue \
+                 without some of the cards: write their number in place of all (rd.ib.require={number})"
+            )
         })
     }
 
