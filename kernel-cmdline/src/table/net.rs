@@ -41,7 +41,7 @@ pub(super) const ADDRESSES: Group = Group {
                    required: ibboot does not guess it from the address. With a MASK of 255.255.255.255 (or 128 for IPv6) \
                    the gateway is a neighbour: ibboot also sets a route to it. PEER may have a prefix length as well. MTU is \
                    in bytes. MAC, a hardware address to set, has no effect on an IPoIB interface, and plan reports that. NTP, the NTP server of the kernel's own ip=, \
-                   is read, and plan reports that no program uses it. 0.0.0.0 or [::] in a field means an empty field. A PEER outside the network of CLIENT \
+                   is read, and plan reports that no program uses it. 0.0.0.0 or [::] in place of an address means an empty field. A PEER outside the network of CLIENT \
                    is not a peer but the boot server, which the kernel's own ip= has in this field.\n\n\
                    CLIENT alone, an IPv4 address, takes the other values from gateway=, netmask=, hostname=, mtu= and \
                    ksdevice= (an interface, link, bootif or ibft).\n\n\
