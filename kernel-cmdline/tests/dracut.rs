@@ -37,7 +37,10 @@ fn net_lib() -> Option<PathBuf> {
 fn skipped(test: &str, inputs: usize, missing: &str) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("?");
-    eprintln!("skipped: {name}: {test}: {missing} is not here; {inputs} inputs not compared");
+    // In one piece: other threads print too.
+    let line =
+        format!("skipped: {name}: {test}: {missing} is not here; {inputs} inputs not compared\n");
+    eprint!("{line}");
 }
 
 /// Runs `function` of dracut's library on each input and returns the variables it sets.
