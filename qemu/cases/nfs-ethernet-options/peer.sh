@@ -1,6 +1,3 @@
 . /run/ibboot-fabric/lib.sh
-wait_for 60 '[ -e /sys/class/net/eth0 ]'
-ip addr add 10.0.0.2/24 dev eth0
-ip link set eth0 up
 nfs_server
 dhcp_server --dhcp-range=10.0.0.55,10.0.0.55,255.255.255.0,1h --dhcp-option=option:root-path,nfs4:10.0.0.2:/:wsize=4096
