@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DHCP over InfiniBand and Ethernet. The state machines and codecs of the two families are [`v4`]
 //! (RFC 2131, RFC 4390) and [`v6`] (RFC 8415). Both share [`identity`], [`names`], [`lifetime`],
-//! [`progress`], [`brake`], [`conduct`] and [`random`], which are PURE, [`hardware`], which reads
-//! sysfs, and [`traffic`], which reads sockets.
+//! [`progress`], [`brake`] and [`conduct`], which are PURE, [`random`], whose seed is from the clock,
+//! [`hardware`], which reads sysfs, and [`traffic`], which reads sockets.
 
 pub mod brake;
 mod conduct;
