@@ -22,7 +22,7 @@ const WINDOW_NS: u64 = 60 * SECOND;
 const BUSY: u32 = 5;
 /// When the first line about the whole wait appears on the console, and how often it is repeated.
 const FIRST: Duration = Duration::from_secs(5);
-const EVERY: Duration = Duration::from_secs(15);
+pub const EVERY: Duration = Duration::from_secs(15);
 
 /// What was logged, and since when it is true.
 #[derive(Debug, Default)]

@@ -397,14 +397,15 @@ impl<'p, 'l> Walk<'p, 'l> {
     /// Waits until there is a reason to look again. True if that is SIGTERM.
     async fn wait(&mut self, alarms: &mut Alarms) -> bool {
         let safety = self.sight.looked() + self.parts.watch.interval(self.sight.is_any_silent());
-        let soon = self.families.due().map_or(safety, |due| due.min(safety));
         let line = self
             .journal
             .waiting
             .due(self.began.elapsed(), boottime_ns());
-        let soon = Instant::now()
-            .checked_add(line)
-            .map_or(soon, |at| at.min(soon));
+        let line = Instant::now().checked_add(line);
+        // An event may be lost: a look without one is at everything.
+        let everything = line.map_or(safety, |at| at.min(safety));
+        let due = self.families.due();
+        let soon = due.map_or(everything, |due| due.min(everything));
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {
@@ -416,8 +417,7 @@ impl<'p, 'l> Walk<'p, 'l> {
                     return true;
                 }
             }
-            // An event may be lost.
-            if Instant::now() >= safety {
+            if Instant::now() >= everything {
                 self.sight.touch(Touched::Everything);
             }
             return false;
