@@ -4,14 +4,15 @@
 //! detection is complete.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::links::Links;
 use super::rtnetlink::Dumps;
 use super::{Look, Netdev};
 use crate::inet::Address;
+use crate::wish::ipoib::Autoconf;
 
 /// Name of the rtnetlink dump in a note about a failure.
 pub const DUMP: &str = "rtnetlink addresses";
@@ -36,15 +37,6 @@ pub struct FoundAddress {
     /// The address with its prefix length.
     pub address: Address,
     pub state: AddressState,
-}
-
-/// An address of which no ARP probe has shown whether another host has the address: an ARP message
-/// was not decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unproven {
-    /// Index of the interface.
-    pub index: u32,
-    pub address: Ipv4Addr,
 }
 
 /// State of an address according to duplicate address detection.
@@ -126,10 +118,12 @@ impl Netdev {
             .map(|found| found.state)
     }
 
-    /// True if no ARP probe has shown whether another host has the address.
-    pub fn may_be_of_another(&self, address: &Address) -> bool {
-        let mut unproven = self.unproven.iter();
-        unproven.any(|one| IpAddr::V4(*one) == address.address)
+    /// Whether `hop` can be a next hop: link-local, or in a network of the interface.
+    pub fn reaches(&self, hop: IpAddr) -> bool {
+        let direct = self.routes.iter().filter(|route| route.gateway.is_none());
+        let own = self.addresses.iter().map(|found| found.address);
+        let mut networks = own.chain(direct.map(|route| route.network));
+        Autoconf::LinkLocal.is_met_by(hop) || networks.any(|network| network.reaches(hop))
     }
 
     /// The address as the kernel shows it, with any prefix length and state.

@@ -44,7 +44,7 @@ use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;
 
-pub use addresses::{AddressState, FoundAddress, Unproven};
+pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;
 pub use look::Look;
@@ -284,7 +284,8 @@ pub struct Netdev {
     /// Requested addresses that another host on the link has, as text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<String>,
-    /// Requested addresses that another host on the link may have ([`Unproven`]).
+    /// Requested addresses of which no ARP probe of this run has shown whether another host has them:
+    /// an ARP message was not decoded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<Ipv4Addr>,
 }
@@ -455,18 +456,10 @@ impl Facts {
         self.unread.append(&mut look.unread);
     }
 
-    /// Adds what no file of the kernel shows: the leases of DHCP servers, and the addresses that
-    /// another host may have.
+    /// Adds what no file of the kernel shows: the leases of DHCP servers.
     pub fn add_leases(&mut self, leases: Result<Leases>) {
         match leases {
-            Ok(leases) => {
-                (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
-                for netdev in &mut self.netdevs {
-                    let all = leases.unproven.iter();
-                    let own = all.filter(|one| netdev.ifindex == Some(one.index));
-                    netdev.unproven.extend(own.map(|one| one.address));
-                }
-            }
+            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
             Err(error) => self.unread.push(Unread {
                 why: error.reason(),
                 path: error.object,
@@ -565,15 +558,13 @@ impl Facts {
     }
 }
 
-/// Leases of DHCP servers in this boot, and what its ARP probes left open.
+/// Leases of DHCP servers in this boot.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     /// Leases of DHCP (IPv4).
     pub dhcp: Vec<Progress>,
     /// Leases of DHCPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
-    /// Static addresses that another host may have.
-    pub unproven: Vec<Unproven>,
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
-use crate::facts::{Leases, Unproven};
+use crate::facts::Leases;
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::request::{OnFailure, Request};
 use crate::system::directory::Directory;
@@ -201,9 +201,6 @@ pub struct State {
     /// RDMA devices that did not answer at the verdict: nothing of the boot reads them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<Silent>,
-    /// Static addresses that another host may have.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unproven: Vec<Unproven>,
     /// Refused requests, invalid arguments and steps that failed, one line each.
     pub failures: Vec<String>,
     /// Times of the boot.
@@ -362,18 +359,15 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
     }
 }
 
-/// The leases of DHCP servers in this boot, in the state of `ibboot lease` if that has run, and what
-/// the ARP probes of `up` left open.
+/// The leases of DHCP servers in this boot, in the state of `ibboot lease` if that has run.
 pub fn leases(root: &Root) -> Result<Leases> {
     let mut kept = read_kept(root)?.unwrap_or_else(|| Kept::new(None));
-    let state = read_state(root)?;
-    if let Some(state) = &state {
-        kept.join(state);
+    if let Some(state) = read_state(root)? {
+        kept.join(&state);
     }
     Ok(Leases {
         dhcp: kept.dhcp,
         dhcp6: kept.dhcp6,
-        unproven: state.map(|state| state.unproven).unwrap_or_default(),
     })
 }
 

@@ -65,12 +65,11 @@ impl Leasing {
         }
     }
 
-    /// The progress of each client. What ARP probes left open is added by [`super::taken::Claims`].
+    /// The progress of each client.
     pub fn leases(&self) -> facts::Leases {
         facts::Leases {
             dhcp: self.v4.clients.progress(),
             dhcp6: self.v6.progress(),
-            unproven: Vec::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6::information::Stage;
 use crate::dhcp::{v4, v6};
 use crate::error::{Result, printable};
-use crate::facts::{Facts, Netdev, Unproven};
+use crate::facts::Facts;
 use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
 use crate::inet::Route;
 use crate::plan::Plan;
@@ -289,7 +289,6 @@ fn state(
         dhcp6: v6.collect(),
         information: source.information.clients.progress(),
         silent: silent(source.facts),
-        unproven: unproven(source.facts),
         failures: journal.failures().to_vec(),
         marks: journal.marks_until(source.report.taken_ns),
     }
@@ -323,15 +322,6 @@ fn silent(facts: &Facts) -> Vec<Silent> {
             })
         })
         .collect()
-}
-
-fn unproven(facts: &Facts) -> Vec<Unproven> {
-    let of = |netdev: &Netdev| {
-        let index = netdev.ifindex?;
-        let addresses = netdev.unproven.clone().into_iter();
-        Some(addresses.map(move |address| Unproven { index, address }))
-    };
-    facts.netdevs.iter().filter_map(of).flatten().collect()
 }
 
 fn links(report: &Report, facts: &Facts, marks: &[Mark]) -> Vec<Link> {

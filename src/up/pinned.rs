@@ -61,8 +61,24 @@ pub fn pinned(
             wish.reserve = !is_all && is_reserve;
         }
     }
+    for wish in &mut links {
+        add_unproven(wish, facts, report);
+    }
     pinned.links = links;
     pinned
+}
+
+/// Adds the addresses that another host may have.
+fn add_unproven(wish: &mut LinkWish, facts: &Facts, report: &Report) {
+    let Some(ipoib) = &mut wish.ipoib else {
+        return;
+    };
+    let links = report.links.iter();
+    let interfaces = links
+        .filter(|link| link.target == wish.target)
+        .filter_map(|link| facts.netdev(link.interface.as_deref()?));
+    let unproven = interfaces.flat_map(|netdev| netdev.unproven.iter());
+    ipoib.unproven.extend(unproven);
 }
 
 /// The PCI addresses of the HCAs that have no RDMA device and must have one.
@@ -163,8 +179,11 @@ fn switch_pins(facts: &Facts) -> Vec<PortPin> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::facts::Unread;
+    use crate::inet::Address;
     use crate::plan::tests::planned;
     use crate::rdma::types::{Guid, LinkLayer, PortState};
     use crate::system::root::Root;
@@ -354,6 +373,27 @@ mod tests {
         for link in after.links.iter().filter_map(|link| link.name.as_ref()) {
             assert!(!names.contains(link), "{link}");
         }
+    }
+
+    #[test]
+    fn an_address_that_another_host_may_have_is_unknown_after_boot_too() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let mut facts = Facts::gather(&Root::new(sys.join("connectx6-hdr")), None, &[], Depth::All);
+        let expectation = expectation("ip=10.0.0.5:::24::ib0:none");
+        let netdevs = facts.netdevs.iter_mut();
+        for netdev in netdevs.filter(|netdev| netdev.ifname == "ib0") {
+            netdev.addresses = vec!["10.0.0.5/24".parse::<Address>().unwrap().into()];
+            netdev.unproven = vec![Ipv4Addr::new(10, 0, 0, 5)];
+        }
+        let report = verify(&expectation, &facts);
+        let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
+        for netdev in &mut facts.netdevs {
+            netdev.unproven.clear();
+        }
+        assert!(verify(&expectation, &facts).satisfied);
+        let after: Expectation = serde_json::from_str(&json).unwrap();
+        let found = after_boot(&after, &facts);
+        assert_eq!(found, (false, "ib0 (mlx5_0/1) UNKNOWN".to_owned()));
     }
 
     #[test]

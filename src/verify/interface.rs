@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of the IPoIB interface on a port.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::carrier;
 use super::checks::Id;
@@ -175,11 +175,13 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         }
     };
     let missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
-    if wish.gateways.iter().any(|gateway| missing(&gateway)) {
-        return Finding::failed(ID, &list(&netdev.gateways), &list(&wish.gateways));
+    if let Some(gateway) = wish.gateways.iter().find(missing) {
+        let finding = Finding::failed(ID, &list(&netdev.gateways), &list(&wish.gateways));
+        return blaming_hop(finding, wish, netdev, Some(*gateway));
     }
     if let Some(route) = wish.routes.iter().find(|route| !netdev.has_route(route)) {
-        return Finding::failed(ID, "none", &route.to_string());
+        let finding = Finding::failed(ID, "none", &route.to_string());
+        return blaming_hop(finding, wish, netdev, route.gateway);
     }
     let suggested = &wish.suggested;
     let warning = |found: &str, route: String| {
@@ -200,6 +202,22 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         .chain(wish.all_routes().map(ToString::to_string))
         .collect();
     Finding::ok(ID, &all.join(", "))
+}
+
+/// The finding of a missing route, with the next hop to which no address of the interface leads: the
+/// kernel refuses the route.
+fn blaming_hop(
+    finding: Finding,
+    wish: &IpoibWish,
+    netdev: &Netdev,
+    hop: Option<IpAddr>,
+) -> Finding {
+    match hop.filter(|hop| wish.peer != Some(*hop) && !netdev.reaches(*hop)) {
+        Some(hop) => finding.hint(&format!(
+            "the gateway {hop} is in no network of this interface: the kernel refuses the route"
+        )),
+        None => finding,
+    }
 }
 
 /// Finding of `address.present`: all requested addresses are set and usable.
@@ -264,9 +282,14 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
             finding
         };
     }
-    let mut requested = wish.addresses.iter();
-    match requested.find(|address| netdev.may_be_of_another(address)) {
-        Some(Address { address, .. }) => {
+    let mut unproven = wish.unproven.iter().chain(&netdev.unproven);
+    let is_requested = |one: &&Ipv4Addr| {
+        wish.addresses
+            .iter()
+            .any(|address| address.address == **one)
+    };
+    match unproven.find(is_requested) {
+        Some(address) => {
             let found = format!("another host may have {address}: an ARP message was not decoded");
             Finding::unanswered(Id::AddressPresent, &found)
                 .hint("look for \"decoder\" in dmesg; ibboot up probes the address again")

@@ -93,6 +93,10 @@ pub struct IpoibWish {
     pub mtu: Option<RequestedMtu>,
     /// Static addresses.
     pub addresses: Vec<Address>,
+    /// Of these the ones that another host may have, as was found at the handover: no ARP probe has
+    /// shown whether one has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Ipv4Addr>,
     /// Default gateways.
     pub gateways: Vec<IpAddr>,
     /// The other end of a point-to-point link; the kernel's `ip=` has the boot server in this

@@ -57,7 +57,6 @@ pub fn hand_over_state(dhcp: Vec<Progress>, dhcp6: Vec<dhcp::v6::progress::Progr
         dhcp6,
         information: Vec::new(),
         silent: Vec::new(),
-        unproven: Vec::new(),
         failures: Vec::new(),
         marks: Vec::new(),
     };

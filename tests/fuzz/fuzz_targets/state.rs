@@ -96,9 +96,7 @@ fuzz_target!(|data: &[u8]| {
     facts.subnet_managers = managers.unwrap_or_default();
     facts.servers = servers.unwrap_or_default();
     facts.connections = connections.unwrap_or_default();
-    let mut unproven = Vec::new();
     if let Some(state) = state {
-        unproven.clone_from(&state.unproven);
         let timeline = timeline::timeline(&state, check.as_ref(), Machine::default());
         let terminal = Terminal {
             columns: 80,
@@ -118,7 +116,6 @@ fuzz_target!(|data: &[u8]| {
         facts.add_leases(Ok(Leases {
             dhcp: kept.dhcp,
             dhcp6: kept.dhcp6,
-            unproven,
         }));
     }
     let to = HANDOVERS[data.len() % HANDOVERS.len()];
