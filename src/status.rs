@@ -14,6 +14,7 @@ use crate::system::terminal::Terminal;
 use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, OtherPorts, Report, Status};
 use crate::verify::text::colour;
+use crate::wish::bond::BondFacts;
 use crate::wish::expectation::{Depth, Expectation};
 use crate::wish::ipoib::Autoconf;
 use crate::wish::selector::Means;
@@ -191,9 +192,9 @@ fn dash(text: Option<String>) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-/// Every address that is not link-local; one that cannot be used, with the reason.
-fn addresses(netdev: Option<&Netdev>) -> String {
-    let found = netdev.into_iter().flat_map(|netdev| &netdev.addresses);
+/// Every address that is not link-local; one that cannot be used, with the reason. None if there is none.
+fn addresses(netdev: &Netdev) -> Option<String> {
+    let found = netdev.addresses.iter();
     let global = found.filter(|found| !Autoconf::LinkLocal.is_met_by(found.address.address));
     let text = |found: &FoundAddress| match found.state {
         AddressState::Usable => found.address.to_string(),
@@ -201,7 +202,15 @@ fn addresses(netdev: Option<&Netdev>) -> String {
         AddressState::Duplicate => format!("{} (duplicate)", found.address),
     };
     let texts: Vec<String> = global.map(text).collect();
-    dash(Some(texts.join(" ")))
+    (!texts.is_empty()).then(|| texts.join(" "))
+}
+
+/// The addresses of the bond that has the interface, with the name of the bond.
+fn addresses_of_bond(slave: &Netdev, facts: &Facts) -> Option<String> {
+    let is_of = |bond: &BondFacts| bond.slaves.contains(&slave.ifname);
+    let mut bonds = facts.netdevs.iter();
+    let bond = bonds.find(|netdev| netdev.bond.as_ref().is_some_and(is_of))?;
+    Some(format!("{} ({})", addresses(bond)?, bond.ifname))
 }
 
 fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
@@ -236,7 +245,7 @@ fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
             dash(sm.map(|lid| lid.to_string())),
             need(link),
             dash(port.port.port_guid.map(|guid| guid.to_string())),
-            addresses(netdev),
+            dash(netdev.and_then(|own| addresses(own).or_else(|| addresses_of_bond(own, facts)))),
         ],
         status: link.map(|link| link.status),
         trouble: match link {
@@ -255,7 +264,7 @@ fn without_port(link: &LinkReport, facts: &Facts) -> Row {
     let mut cells = [(); 9].map(|()| "-".to_owned());
     let [_, port, name, _, _, _, needed, _, address] = &mut cells;
     *needed = need(Some(link));
-    *address = addresses(netdev);
+    *address = dash(netdev.and_then(addresses));
     let is_bond = link
         .checks
         .iter()
@@ -520,8 +529,28 @@ mod tests {
             ..Netdev::default()
         };
         let shown = "10.0.0.5/24 fd00::5/64 (tentative) fd00::6/64 (duplicate)";
-        assert_eq!(addresses(Some(&netdev)), shown);
-        assert_eq!(addresses(None), "-");
+        assert_eq!(addresses(&netdev).as_deref(), Some(shown));
+        assert_eq!(addresses(&Netdev::default()), None);
+        let bond = Netdev {
+            ifname: "bond0".to_owned(),
+            bond: Some(BondFacts {
+                slaves: vec!["eth0".to_owned()],
+                ..BondFacts::default()
+            }),
+            addresses: vec![found("10.0.0.5/24", AddressState::Usable)],
+            ..Netdev::default()
+        };
+        let slave = |name: &str| Netdev {
+            ifname: name.to_owned(),
+            ..Netdev::default()
+        };
+        let facts = Facts {
+            netdevs: vec![bond],
+            ..Facts::default()
+        };
+        let of_bond = addresses_of_bond(&slave("eth0"), &facts);
+        assert_eq!(of_bond.as_deref(), Some("10.0.0.5/24 (bond0)"));
+        assert_eq!(addresses_of_bond(&slave("eth1"), &facts), None);
     }
 
     #[test]
