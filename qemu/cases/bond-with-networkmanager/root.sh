@@ -13,6 +13,6 @@ done
 ls /run/NetworkManager/system-connections | tee profiles.txt
 [ "$(grep -c 'bond0\|ib[01]' profiles.txt)" = 0 ]
 [ "$(cat /sys/class/net/bond0/bonding/mode)" = 'active-backup 1' ]
-[ "$(cat /sys/class/net/bond0/bonding/slaves)" = 'ib0 ib1' ]
+[ "$(tr ' ' '\n' < /sys/class/net/bond0/bonding/slaves | sort | xargs)" = 'ib0 ib1' ]
 [ "$(cat /sys/class/net/bond0/carrier_changes)" = "$(cat carrier_changes)" ]
 talk 10.0.0.1 10.0.0.2

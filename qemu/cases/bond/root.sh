@@ -2,7 +2,7 @@
 set -e
 bond=/sys/class/net/bond0/bonding
 grep . "$bond"/* | tee bond.txt
-[ "$(cat $bond/slaves)" = 'ib0 ib1' ]
+[ "$(tr ' ' '\n' < $bond/slaves | sort | xargs)" = 'ib0 ib1' ]
 [ "$(cat $bond/mode)" = 'active-backup 1' ]
 [ "$(cat $bond/fail_over_mac)" = 'active 1' ]
 [ "$(cat $bond/miimon)" = 50 ]

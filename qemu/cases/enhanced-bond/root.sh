@@ -2,7 +2,7 @@
 set -e
 bond=/sys/class/net/bond0/bonding
 grep . "$bond"/* | tee bond.txt
-[ "$(cat $bond/slaves)" = 'ib0 ib1' ]
+[ "$(tr ' ' '\n' < $bond/slaves | sort | xargs)" = 'ib0 ib1' ]
 [ "$(cat $bond/active_slave)" = ib0 ]
 for netdev in ib0 ib1; do
     [ "$(cat /sys/class/net/$netdev/mode)" = datagram ]
