@@ -234,7 +234,7 @@ def boot(case, release, label, watch=None, more=b""):
     images.require(release.architecture)
     kernel = images.kernel_image(release)
     initramfs = images.initramfs(release, case.flavour(), case.site())
-    root = images.live(release) if case.storage == "live" else images.root(release, case.network)
+    root = images.disk(release, case)
     folder = TARGET / label
     remove(folder)
     folder.mkdir(parents=True)

@@ -49,6 +49,7 @@ class Case:
     drivers: str | None = None
     network: str | None = None
     storage: str | None = None
+    encrypted: bool = False
     beside: tuple = ()
     compared: bool = False
     uncompared: tuple = ()
@@ -78,7 +79,7 @@ class Case:
     def flavour(self):
         """The initramfs of this case."""
         site = self.name if self.site() else ""
-        words = {name: getattr(self, name) for name in ("systemd", "ibboot", "drivers", "network", "storage", "beside")}
+        words = {name: getattr(self, name) for name in ("systemd", "ibboot", "drivers", "network", "storage", "encrypted", "beside")}
         return Flavour(site=site, **words)
 
     def without(self):
@@ -110,6 +111,7 @@ KINDS = {
     "drivers": str,
     "network": str,
     "storage": str,
+    "encrypted": bool,
     "beside": list,
     "compared": bool,
     "uncompared": list,

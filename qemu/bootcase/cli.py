@@ -14,7 +14,7 @@ from .boot import boot
 from .debian import RELEASES, NotHere
 from .judge import faults
 from .machine import kill_all
-from .paths import TARGET, Failed, locked
+from .paths import TARGET, Failed, end_all, locked
 from .show import Show
 
 FIRST_KERNEL = next(iter(RELEASES))
@@ -121,8 +121,9 @@ def main(argv=None):
 
 
 def interrupted(number, _frame):
-    """End the guests and exit without waiting for the threads."""
+    """End the guests and the steps that build images, and exit without waiting for the threads."""
     kill_all()
+    end_all()
     os._exit(128 + number)
 
 

@@ -35,14 +35,15 @@ UBUNTU = Distribution("ubuntu", "main universe", "linux-image-generic", None, "h
 @dataclass(frozen=True)
 class Release:
     """A suite: the name of its kernel in cases, the builder of its initramfs, dracut's module for a
-    network root where a case names none, packages that the suite no longer has, those that dracut needs
-    there in addition, its processor, and whether softib builds for its kernel."""
+    network root where a case names none, that for a LUKS disk, packages that the suite does not have,
+    those that dracut needs there in addition, its processor, and whether softib builds for its kernel."""
 
     kernel: str
     suite: str
     chroot_dracut: bool = True
     distribution: Distribution = DEBIAN
     network: str = "network-legacy"
+    crypt: str = "crypt"
     lacks: tuple = ()
     adds: tuple = ()
     architecture: Architecture = AMD64
@@ -63,8 +64,9 @@ class Release:
 RELEASES = {
     release.kernel: release
     for release in [
-        Release("6.1", "bookworm", chroot_dracut=False),
-        Release("6.12", "trixie"),
+        # Its systemd-cryptsetup is in the package systemd.
+        Release("6.1", "bookworm", chroot_dracut=False, lacks=("systemd-cryptsetup",)),
+        Release("6.12", "trixie", crypt="systemd-cryptsetup"),
         Release("5.10", "bullseye"),
         Release("5.4", "focal", distribution=UBUNTU, has_softib=False),
         Release("5.15", "jammy", distribution=UBUNTU),
@@ -127,6 +129,8 @@ LIVE_PACKAGES = BUILDER_PACKAGES + [
 ]
 # The packages of all that an image can have beside ibboot.
 NEIGHBOUR_PACKAGES = STORAGE_PACKAGES + LIVE_PACKAGES + ["kpartx", "multipath-tools", "nbd-client", "rdma-core"]
+# In addition those of an encrypted disk; qemu-utils encrypts the image without the kernel.
+ENCRYPTED_PACKAGES = NEIGHBOUR_PACKAGES + ["cryptsetup-bin", "qemu-utils", "systemd-cryptsetup"]
 SERVER_PACKAGES = ["nbd-server", "nfs-common", "nfs-kernel-server"]
 # What apt says about an archive without the suite, or without the suite's packages for a processor; and the
 # harness, because apt says nothing where the suite itself declares that it has none.
@@ -310,8 +314,8 @@ def kernel_version(folder):
 def tree(release, purpose):
     """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network`
     for both where another program manages networks, `storage` with what dracut takes of a network
-    root's protocols, `live` of a live image's, `neighbours` of every module beside ibboot, `fabric`
-    and `server` to take programs from."""
+    root's protocols, `live` of a live image's, `neighbours` of every module beside ibboot, `encrypted`
+    of an encrypted disk, `fabric` and `server` to take programs from."""
     packages = {
         "root": ROOT_PACKAGES,
         "builder": BUILDER_PACKAGES,
@@ -319,6 +323,7 @@ def tree(release, purpose):
         "storage": STORAGE_PACKAGES,
         "live": LIVE_PACKAGES,
         "neighbours": NEIGHBOUR_PACKAGES,
+        "encrypted": ENCRYPTED_PACKAGES,
         "fabric": FABRIC_PACKAGES,
         "server": SERVER_PACKAGES,
     }[purpose]

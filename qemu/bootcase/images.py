@@ -31,6 +31,8 @@ STORAGE = {
     "nbd": ("nbd", ""),
     "nvmf": ("nvmf", "nvmet_rdma crct10dif_generic"),
 }
+# The kernel modules of a LUKS disk.
+CRYPTO = "dm_crypt aes_generic xts sha512_generic"
 # A warning or an error of dracut, of its program that copies, or of the shell that runs a module. dracut before
 # 060 does not mark its warnings: tests/images.rs has it print nothing else.
 WARNED = re.compile(r"^dracut\[[WEF]\]|^dracut-install: |^dracut: FAILED: |/module-setup\.sh: line")
@@ -57,6 +59,7 @@ class Flavour:
     site: str = ""
     network: str | None = None
     storage: str | None = None
+    encrypted: bool = False
     beside: tuple = ()
     # As built by kdump.
     dump: bool = False
@@ -107,6 +110,9 @@ def dracut_arguments(release, flavour):
         more = STORAGE[flavour.storage]
         modules += f" {more[0]}"
         drivers += f" {more[1]}"
+    if flavour.encrypted:
+        modules += f" {release.crypt}"
+        drivers += f" {CRYPTO}"
     modules += "".join(f" {name}" for name in flavour.beside)
     if flavour.ibboot:
         modules += " ibboot"
@@ -125,6 +131,8 @@ def dracut_arguments(release, flavour):
 def purpose_of(flavour):
     """The root tree with the programs that dracut copies, or `builder`: the host has no programs that
     manage networks or mount a network root."""
+    if flavour.encrypted:
+        return "encrypted"
     if flavour.beside or flavour.storage == "nbd":
         return "neighbours"
     if flavour.storage:
@@ -206,6 +214,7 @@ def flavour_name(flavour):
         words.append("drivers")
     if flavour.storage:
         words.append(flavour.storage)
+    words += ["encrypted"] if flavour.encrypted else []
     if flavour.site:
         words.append(flavour.site)
     if flavour.network:
@@ -266,6 +275,28 @@ def live(release):
     name = f"{release.architecture.prefix}live-{release.suite}"
     key = digest(whole.parent.name, tree.parent.name, IMAGE_STEPS / "live.sh")
     return cached(name, key, build) / "live.ext4"
+
+
+def encrypted(release):
+    """The path of a LUKS image of the root file system, with the identifier and the key of
+    encrypted.sh."""
+    tree = debian.tree(release, "encrypted")
+    whole = root(release)
+
+    def build(work):
+        argv = [*debian.emulated(release.architecture), "unshare", "--mount", "bash", IMAGE_STEPS / "encrypted.sh", work, whole, tree]
+        run(argv, log=TARGET / f"{name}.log")
+
+    name = f"{release.architecture.prefix}encrypted-{release.suite}"
+    key = digest(whole.parent.name, tree.parent.name, IMAGE_STEPS / "encrypted.sh")
+    return cached(name, key, build) / "encrypted.img"
+
+
+def disk(release, case):
+    """The path of the disk of a case."""
+    if case.encrypted:
+        return encrypted(release)
+    return live(release) if case.storage == "live" else root(release, case.network)
 
 
 def newc(files):

@@ -5,10 +5,11 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 QEMU_DIR = Path(__file__).resolve().parent.parent
@@ -23,6 +24,8 @@ SPACE_EXPECTED = 2 * 10**9
 # What is read of other programs' messages is English, and users of a guest reach the files of its root.
 os.environ["LC_ALL"] = "C"
 os.umask(0o022)
+# The programs of `run`.
+running = set()
 
 
 class Failed(Exception):
@@ -37,16 +40,44 @@ def say(text):
 def run(argv, log=None, **kwargs):
     """Run a program to its end; a failure names it and quotes its last lines."""
     argv = [str(a) for a in argv]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **kwargs
-    )
+    # In a group of its own: `end` also reaches what the program has started.
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,
+        **kwargs,
+    ) as program:
+        running.add(program)
+        try:
+            output, _ = program.communicate()
+        except BaseException:
+            end(program)
+            raise
+        finally:
+            running.discard(program)
     if log:
-        log.write_text(done.stdout)
-    if done.returncode != 0:
-        tail = " | ".join(done.stdout.strip().splitlines()[-4:])
+        log.write_text(output)
+    if program.returncode != 0:
+        tail = " | ".join(output.strip().splitlines()[-4:])
         where = f" (full log: {log})" if log else ""
-        raise Failed(f"{Path(argv[0]).name}: exit {done.returncode}: {tail}{where}")
-    return done.stdout
+        raise Failed(f"{Path(argv[0]).name}: exit {program.returncode}: {tail}{where}")
+    return output
+
+
+def end(program):
+    """End a program of `run`, and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGTERM)
+
+
+def end_all():
+    """End the programs of `run`."""
+    for program in list(running):
+        end(program)
 
 
 def digest(*parts):

@@ -87,7 +87,7 @@ nbd_server() {
     say "the server runs"
 }
 
-# iscsi_target [iser | chap USER PASSWORD]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
+# iscsi_target [iser | chap USER PASSWORD | two]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
 iscsi_target() {
     for module in virtio_blk target_core_iblock iscsi_target_mod ib_isert; do
         [ "$module" = ib_isert ] && [ "${1:-}" != iser ] || modprobe "$module" || failed "modprobe $module"
