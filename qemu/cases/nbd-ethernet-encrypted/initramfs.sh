@@ -1,0 +1,1 @@
+(umask 077 && printf ibboot > /etc/disk.key)
