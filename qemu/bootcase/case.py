@@ -189,6 +189,8 @@ def load(name):
         raise Failed(f"{path}: network: expected one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
         raise Failed(f"{path}: storage: expected one of {', '.join(STORAGE)}")
+    if table.get("encrypted") and (table.get("storage") in (None, "live") or "network" in table):
+        raise Failed(f"{path}: encrypted: expected with storage, not live, and without network")
     if unknown := [name for name in table.get("beside", []) if name not in NEIGHBOURS]:
         raise Failed(f"{path}: beside: {unknown[0]}: expected one of {', '.join(NEIGHBOURS)}")
     if table.get("names", "kernel") not in NAMES:

@@ -113,11 +113,16 @@ def main(argv=None):
         print("qemu/run: root is needed to make a Debian root tree and its images", file=sys.stderr)
         return 1
     TARGET.mkdir(parents=True, exist_ok=True)
+    handle_signals()
+    return run_all(arguments, chosen)
+
+
+def handle_signals():
+    """What a signal ends leaves no program behind."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # nohup makes this process ignore one of them.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupted)
-    return run_all(arguments, chosen)
 
 
 def interrupted(number, _frame):

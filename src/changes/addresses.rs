@@ -147,9 +147,5 @@ fn is_awaiting_hop(wish: &IpoibWish, netdev: &Netdev, route: &Route) -> bool {
         IpAddr::V4(_) => wish.dhcp.is_some() && wish.leased.is_none(),
         IpAddr::V6(_) => wish.kernel_autoconf() == Some(Autoconf::Router),
     };
-    let direct = wish.routes.iter().filter(|route| route.gateway.is_none());
-    let direct = direct.map(|route| route.network);
-    let mut to_come = wish.addresses.iter().copied().chain(direct);
-    let will_reach = wish.peer == Some(hop) || to_come.any(|network| network.reaches(hop));
-    is_awaited && !will_reach && !netdev.reaches(hop)
+    is_awaited && !wish.reaches(hop) && !netdev.reaches(hop)
 }

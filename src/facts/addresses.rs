@@ -12,7 +12,6 @@ use super::links::Links;
 use super::rtnetlink::Dumps;
 use super::{Look, Netdev};
 use crate::inet::Address;
-use crate::wish::ipoib::Autoconf;
 
 /// Name of the rtnetlink dump in a note about a failure.
 pub const DUMP: &str = "rtnetlink addresses";
@@ -118,12 +117,12 @@ impl Netdev {
             .map(|found| found.state)
     }
 
-    /// Whether `hop` can be a next hop: link-local, or in a network of the interface.
+    /// Whether `hop` is in a network of the interface.
     pub fn reaches(&self, hop: IpAddr) -> bool {
         let direct = self.routes.iter().filter(|route| route.gateway.is_none());
         let own = self.addresses.iter().map(|found| found.address);
         let mut networks = own.chain(direct.map(|route| route.network));
-        Autoconf::LinkLocal.is_met_by(hop) || networks.any(|network| network.reaches(hop))
+        networks.any(|network| network.reaches(hop))
     }
 
     /// The address as the kernel shows it, with any prefix length and state.

@@ -281,12 +281,12 @@ pub struct Netdev {
     /// Metrics of the routes, default routes included.
     #[serde(skip)]
     pub metrics: Vec<(Route, u32)>,
-    /// Requested addresses that another host on the link has, as text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Requested addresses that another host on the link has, as text, in a run of `up`.
+    #[serde(skip)]
     pub taken: Vec<String>,
-    /// Requested addresses of which no ARP probe of this run has shown whether another host has them:
-    /// an ARP message was not decoded.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Requested addresses of which no ARP probe of a run of `up` has shown whether another host has
+    /// them: an ARP message was not decoded.
+    #[serde(skip)]
     pub unproven: Vec<Ipv4Addr>,
 }
 

@@ -12,7 +12,6 @@ use super::tokens::NETWORK_MODULE;
 use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
-use crate::inet::Address;
 use crate::request::{Known, Request, Written};
 use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
@@ -401,15 +400,7 @@ fn unreachable_gateways(plan: &Plan) -> Vec<String> {
     for link in &plan.expectation.links {
         let is_static = |wish: &&IpoibWish| !wish.addresses.is_empty() && wish.dhcp.is_none();
         for wish in link.ipoib.iter().filter(is_static) {
-            let direct = wish.routes.iter().filter(|route| route.gateway.is_none());
-            let networks = wish.addresses.iter().copied();
-            let networks: Vec<Address> =
-                networks.chain(direct.map(|route| route.network)).collect();
-            let is_outside = |gateway: &&IpAddr| {
-                gateway.is_ipv4()
-                    && wish.peer != Some(**gateway)
-                    && !networks.iter().any(|network| network.reaches(**gateway))
-            };
+            let is_outside = |gateway: &&IpAddr| gateway.is_ipv4() && !wish.reaches(**gateway);
             let hops = wish.routes.iter().filter_map(|route| route.gateway);
             let gateways: BTreeSet<IpAddr> = wish.gateways.iter().copied().chain(hops).collect();
             notes.extend(gateways.iter().filter(is_outside).map(|gateway| {

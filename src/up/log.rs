@@ -169,24 +169,23 @@ impl Waiting {
         news
     }
 
-    /// When a line is due without an event: the time from now.
-    pub fn due(&self, elapsed: Duration, now_ns: u64) -> Duration {
+    /// The time until a trouble counts as unusual, which is logged without an event.
+    pub fn next_grown(&self, now_ns: u64) -> Option<Duration> {
         let grown = self.troubles.values().filter_map(|trouble| {
             let at = trouble
                 .blamed_ns
                 .saturating_add(voice::usual_ns(trouble.check));
             at.checked_sub(now_ns).filter(|left| *left > 0)
         });
-        let grown = grown.map(Duration::from_nanos);
-        let line = match self.is_over {
-            true => Duration::MAX,
-            false => self.next_line().saturating_sub(elapsed),
-        };
-        grown.fold(line, Duration::min)
+        grown.min().map(Duration::from_nanos)
     }
 
-    /// The time of the next line about the whole wait, from the start of `up`.
-    fn next_line(&self) -> Duration {
+    /// The time of the next line about the whole wait, from the start of `up`; none after the wait.
+    pub fn next_line(&self) -> Option<Duration> {
+        (!self.is_over).then(|| self.line_after())
+    }
+
+    fn line_after(&self) -> Duration {
         FIRST + EVERY * self.lines
     }
 
@@ -199,7 +198,7 @@ impl Waiting {
         is_loading: bool,
         (elapsed, timeout): (Duration, Duration),
     ) {
-        if self.is_over || elapsed < self.next_line() {
+        if self.is_over || elapsed < self.line_after() {
             return;
         }
         let need = Need {
@@ -214,7 +213,7 @@ impl Waiting {
         Manager::of_environment().status(&line);
         self.splash.show(&format!("ibboot: {line}"));
         // A look that came late is followed by one line, not by several.
-        while self.next_line() <= elapsed {
+        while self.line_after() <= elapsed {
             self.lines += 1;
         }
     }
@@ -604,21 +603,21 @@ mod tests {
     fn the_first_line_about_the_wait_comes_after_5_s_and_then_every_15_s() {
         let mut waiting = Waiting::default();
         let seconds = Duration::from_secs;
-        assert_eq!(waiting.due(seconds(3), 0), seconds(2));
+        assert_eq!(waiting.next_line(), Some(seconds(5)));
+        assert_eq!(waiting.next_grown(0), None);
         waiting.lines = 2;
-        assert_eq!(waiting.next_line(), seconds(35));
+        assert_eq!(waiting.next_line(), Some(seconds(35)));
         let state = link(
             "ib0",
             None,
             Finding::failed(Id::PortState, "INIT", "ACTIVE"),
         );
         waiting.date(&[Subject::of_link(&state)], Underway::Nothing, SECOND);
-        assert_eq!(
-            waiting.due(seconds(10), 4 * SECOND),
-            seconds(7),
-            "cause and remedy"
-        );
-        assert_eq!(waiting.due(seconds(10), 11 * SECOND), seconds(25));
+        let grown = waiting.next_grown(4 * SECOND);
+        assert_eq!(grown, Some(seconds(7)), "cause and remedy");
+        assert_eq!(waiting.next_grown(11 * SECOND), None);
+        waiting.is_over = true;
+        assert_eq!(waiting.next_line(), None);
     }
 
     #[test]

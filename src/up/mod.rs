@@ -154,6 +154,11 @@ impl<'l> Begun<'l> {
             crate::facts::Leases::default()
         });
         let is_boot = in_initramfs(root);
+        let expected = crate::handover::read_expected(root).ok().flatten();
+        let links = expected.into_iter().flat_map(|expected| expected.links);
+        let unproven = links
+            .filter_map(|link| link.ipoib)
+            .flat_map(|wish| wish.unproven);
         Begun {
             readers,
             journal: Journal::default(),
@@ -165,7 +170,7 @@ impl<'l> Begun<'l> {
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
                 leasing: leasing::Leasing::new(known, is_boot),
-                claims: taken::Claims::new(is_boot),
+                claims: taken::Claims::new(is_boot).and_left_open(unproven),
                 servers: servers::Servers::default(),
                 administrators: administrators::Administrators::default(),
             },
@@ -284,7 +289,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             self.began = Instant::now();
             tokio::select! {
                 () = &mut complete => break,
-                _ = self.wait(&mut alarms) => {}
+                _ = self.wait(&mut alarms, None) => {}
             }
         }
         // Whether udev may rename an interface also depends on what the hooks have written.
@@ -339,7 +344,9 @@ impl<'p, 'l> Walk<'p, 'l> {
             }
             match step {
                 Step::Wait | Step::Linger => {
-                    is_stopped |= self.wait(&mut alarms).await;
+                    let line = self.journal.waiting.next_line();
+                    let line = line.map(|after| self.began + after);
+                    is_stopped |= self.wait(&mut alarms, line).await;
                 }
                 Step::EndIncomplete => {
                     self.give_up(&report);
@@ -394,18 +401,16 @@ impl<'p, 'l> Walk<'p, 'l> {
         }
     }
 
-    /// Waits until there is a reason to look again. True if that is SIGTERM.
-    async fn wait(&mut self, alarms: &mut Alarms) -> bool {
+    /// Waits until there is a reason to look again; `line` is the time of the next line about the wait.
+    /// True if the reason is SIGTERM.
+    async fn wait(&mut self, alarms: &mut Alarms, line: Option<Instant>) -> bool {
         let safety = self.sight.looked() + self.parts.watch.interval(self.sight.is_any_silent());
-        let line = self
-            .journal
-            .waiting
-            .due(self.began.elapsed(), boottime_ns());
-        let line = Instant::now().checked_add(line);
-        // An event may be lost: a look without one is at everything.
-        let everything = line.map_or(safety, |at| at.min(safety));
-        let due = self.families.due();
-        let soon = due.map_or(everything, |due| due.min(everything));
+        // An event may be lost: these looks are at everything.
+        let everything = line.map_or(safety, |line| line.min(safety));
+        let grown = self.journal.waiting.next_grown(boottime_ns());
+        let grown = grown.map(|after| Instant::now() + after);
+        let due = grown.into_iter().chain(self.families.due());
+        let soon = due.fold(everything, Instant::min);
         loop {
             let next = self.parts.next(alarms.deadline.min(soon));
             tokio::select! {

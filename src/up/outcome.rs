@@ -39,6 +39,13 @@ struct Announced {
     leases: Leases,
     /// Of questions for name servers, which may end after the verdict, answered or not.
     information: Vec<Stage>,
+    /// Addresses that another host may have: their probes may end after the verdict.
+    unproven: Vec<Ipv4Addr>,
+}
+
+fn unproven(facts: &Facts) -> Vec<Ipv4Addr> {
+    let unproven = facts.netdevs.iter().flat_map(|netdev| &netdev.unproven);
+    unproven.copied().collect()
 }
 
 fn statuses(report: &Report) -> Vec<(Option<String>, Status)> {
@@ -166,6 +173,7 @@ impl Files {
             marks: journal.length(),
             leases: leases(&source.facts.dhcp, &source.facts.dhcp6),
             information: source.information.stages(),
+            unproven: unproven(source.facts),
         };
         if self.announced.as_ref() == Some(&now) {
             return Ok(());

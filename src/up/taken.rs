@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use kernel_cmdline::HwAddr;
@@ -36,6 +36,9 @@ pub struct Claims {
     known: BTreeMap<(u32, Ipv4Addr), State>,
     /// The claims whose last probe ended without a result: a message was not decoded.
     unknown: BTreeSet<(u32, Ipv4Addr)>,
+    /// The claims of an earlier run whose probe ended without a result, until an interface with the
+    /// address is found.
+    left_open: BTreeSet<Ipv4Addr>,
     is_boot: bool,
 }
 
@@ -208,7 +211,33 @@ impl Claims {
         Claims {
             known: BTreeMap::new(),
             unknown: BTreeSet::new(),
+            left_open: BTreeSet::new(),
             is_boot,
+        }
+    }
+
+    /// The same, with the addresses that an earlier run handed over as unproven: they are set, and
+    /// probed again.
+    pub fn and_left_open(self, addresses: impl IntoIterator<Item = Ipv4Addr>) -> Claims {
+        Claims {
+            left_open: addresses.into_iter().collect(),
+            ..self
+        }
+    }
+
+    /// Finds the addresses that were left open.
+    fn find_left_open(&mut self, netdevs: &[Netdev]) {
+        for netdev in netdevs {
+            for found in &netdev.addresses {
+                let (Some(index), IpAddr::V4(address)) = (netdev.ifindex, found.address.address)
+                else {
+                    continue;
+                };
+                if self.left_open.remove(&address) && !self.known.contains_key(&(index, address)) {
+                    self.known.insert((index, address), State::Open);
+                    self.unknown.insert((index, address));
+                }
+            }
         }
     }
 
@@ -353,7 +382,8 @@ fn does_not_count(netdev: &mut Netdev, address: Ipv4Addr) {
 }
 
 impl Part for Claims {
-    fn follow(&mut self, _facts: &Facts, _readers: Option<&Readers>) {
+    fn follow(&mut self, facts: &Facts, _readers: Option<&Readers>) {
+        self.find_left_open(&facts.netdevs);
         self.listen();
     }
 
@@ -373,6 +403,7 @@ impl Part for Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inet::Address;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -420,8 +451,7 @@ mod tests {
         ];
         let mut claims = Claims {
             known: BTreeMap::from(known),
-            unknown: BTreeSet::new(),
-            is_boot: true,
+            ..Claims::new(true)
         };
         assert_eq!(claims.due(), Some(since + RETRY));
         assert_eq!(claims.owner(4, taken.into()), Some("port GUID 1"));
@@ -464,6 +494,33 @@ mod tests {
         claims.known.insert((4, one), unknown(Some(by), since));
         assert_eq!(claims.owner(4, one), Some("port GUID 1"));
         assert_eq!(claims.due(), Some(since + RETRY));
+    }
+
+    #[test]
+    fn an_address_that_an_earlier_run_left_open_is_unproven_and_probed_again() {
+        let one = Ipv4Addr::new(10, 0, 0, 1);
+        let mut claims = Claims::new(false).and_left_open([one]);
+        let mut look = |text: &str| {
+            let mut facts = Facts {
+                netdevs: vec![Netdev {
+                    ifindex: Some(4),
+                    addresses: vec![text.parse::<Address>().unwrap().into()],
+                    ..Netdev::default()
+                }],
+                ..Facts::default()
+            };
+            claims.follow(&facts, None);
+            Part::add_to(&claims, &mut facts);
+            (claims.is_open(4, one), facts.netdevs[0].unproven.clone())
+        };
+        assert_eq!(look("10.0.0.2/24"), (false, Vec::new()));
+        assert_eq!(look("10.0.0.1/24"), (true, vec![one]));
+        // The probe has a result: the earlier run does not count any more.
+        claims.note_result((4, one), &State::Free);
+        claims.known.insert((4, one), State::Free);
+        claims.find_left_open(&[]);
+        assert!(!claims.is_open(4, one));
+        assert!(claims.unknown.is_empty() && claims.left_open.is_empty());
     }
 
     #[test]

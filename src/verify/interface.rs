@@ -204,15 +204,24 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     Finding::ok(ID, &all.join(", "))
 }
 
-/// The finding of a missing route, with the next hop to which no address of the interface leads: the
-/// kernel refuses the route.
+/// The finding of a missing route, with the next hop to which nothing leads: the kernel refuses the
+/// route.
 fn blaming_hop(
     finding: Finding,
     wish: &IpoibWish,
     netdev: &Netdev,
     hop: Option<IpAddr>,
 ) -> Finding {
-    match hop.filter(|hop| wish.peer != Some(*hop) && !netdev.reaches(*hop)) {
+    // A router may have yet to announce the network; the address of a lease has none.
+    let is_network = |a: &Address| a.prefix < 128 && Autoconf::Router.is_met_by(a.address);
+    let may_come = |hop: &IpAddr| {
+        let mut usable = netdev.addresses_in(AddressState::Usable);
+        let is_routed = wish.kernel_autoconf() == Some(Autoconf::Router);
+        hop.is_ipv6()
+            && is_routed
+            && !usable.any(|a| is_network(&a) && !wish.addresses.contains(&a))
+    };
+    match hop.filter(|hop| !wish.reaches(*hop) && !netdev.reaches(*hop) && !may_come(hop)) {
         Some(hop) => finding.hint(&format!(
             "the gateway {hop} is in no network of this interface: the kernel refuses the route"
         )),
@@ -304,6 +313,34 @@ mod tests {
     use crate::dhcp::v6::lease::Lease;
     use crate::facts::FoundAddress;
     use crate::verify::report::Status;
+
+    #[test]
+    fn a_gateway_is_blamed_only_if_nothing_leads_there() {
+        let blamed = |cmdline: &str, found: &[&str]| {
+            let expectation = crate::plan::tests::planned(cmdline).expectation;
+            let found = found.iter().map(|text| text.parse::<Address>().unwrap());
+            let netdev = Netdev {
+                addresses: found.map(Into::into).collect(),
+                ..Netdev::default()
+            };
+            let wish = expectation.links[0].ipoib.as_ref().unwrap();
+            let hint = routes(wish, &netdev).hint.unwrap_or_default();
+            let end = " is in no network of this interface: the kernel refuses the route";
+            hint.strip_suffix(end).unwrap_or_default().to_owned()
+        };
+        let outside = "ip=10.0.0.5::10.9.0.1:24::ib0:none";
+        assert_eq!(blamed(outside, &["10.0.0.5/24"]), "the gateway 10.9.0.1");
+        assert_eq!(blamed(outside, &["10.0.0.5/24", "10.9.0.7/16"]), "");
+        let of_one_host = "ip=10.0.0.5::10.9.0.1:32::ib0:none";
+        assert_eq!(blamed(of_one_host, &["10.0.0.5/32"]), "");
+        let local = "ip=[fd00::5]::[fe80::1]:64::ib0:none";
+        assert_eq!(blamed(local, &["fd00::5/64"]), "");
+        // The router may have yet to announce the network.
+        let routed = "ip=ib0:dhcp6 rd.route=[fd01::/64]:[fd02::9]:ib0";
+        assert_eq!(blamed(routed, &["fd00::5/128"]), "");
+        let announced = ["fd00::5/128", "fd00::7/64"];
+        assert_eq!(blamed(routed, &announced), "the gateway fd02::9");
+    }
 
     #[test]
     fn a_granted_address_that_a_router_gave_already_has_the_routers_prefix() {

@@ -250,6 +250,16 @@ impl IpoibWish {
             .filter(|peer| address.prefix == whole || address.reaches(*peer))
     }
 
+    /// Whether the request itself makes `hop` a next hop: link-local, the peer, or in the network of a
+    /// static address or of a route without a gateway.
+    pub fn reaches(&self, hop: IpAddr) -> bool {
+        let direct = self.routes.iter().filter(|route| route.gateway.is_none());
+        let own = self.addresses.iter().copied();
+        let mut networks = own.chain(direct.map(|route| route.network));
+        let is_direct = self.peer == Some(hop) || Autoconf::LinkLocal.is_met_by(hop);
+        is_direct || networks.any(|network| network.reaches(hop))
+    }
+
     /// Whether servers or routers are asked for addresses of both families.
     pub fn asks_both_families(&self) -> bool {
         let is_routed = self.autoconf == Some(Autoconf::Router);

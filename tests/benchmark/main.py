@@ -8,6 +8,7 @@ import time
 import traceback
 
 from bootcase import debian, images
+from bootcase.cli import handle_signals
 from bootcase.paths import TARGET, Failed
 
 from . import binary, decoder, guest, image, look, machine, peers, ports, soak, storm
@@ -52,6 +53,7 @@ def main(argv=None):
         print("tests/bench: root is needed to build initramfs images", file=sys.stderr)
         return 1
     TARGET.mkdir(parents=True, exist_ok=True)
+    handle_signals()
     began = time.monotonic()
     try:
         program = images.binary()

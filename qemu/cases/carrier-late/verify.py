@@ -2,7 +2,7 @@
 """From the kernel's word that the port is active to ours that the link is verified: an event, not a poll."""
 
 WAITED_AT_LEAST = 15.0
-# Ours is an event away and the safety look is 10 s; emulation on a busy machine takes its share.
+# Ours is an event away and the look without an event comes every 15 s; emulation on a busy machine takes its share.
 EVENT = 1.0
 
 

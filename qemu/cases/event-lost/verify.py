@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The link is verified by the look that follows every 10 s without an event."""
+"""The link is verified by the look that follows every 15 s without an event."""
 
-BETWEEN_LOOKS = 10.0
+BETWEEN_LOOKS = 15.0
 
 
 def verify(boot):
