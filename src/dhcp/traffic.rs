@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the sockets of both families are read, and what the log says about sending.
 
-use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -30,12 +29,7 @@ pub(super) async fn batch<S: AsRawFd, P>(
 }
 
 /// Logs what the client `who` sent; logs a failure once. `broken`: why the last send failed.
-pub(super) fn note(
-    who: fmt::Arguments<'_>,
-    what: &str,
-    sent: io::Result<()>,
-    broken: &mut Option<String>,
-) {
+pub(super) fn note(who: &str, what: &str, sent: io::Result<()>, broken: &mut Option<String>) {
     match sent {
         Ok(()) => {
             log::debug!("{who}: {what}");

@@ -350,8 +350,8 @@ impl Session {
 
     /// Logs what was sent; logs a failure once.
     fn note(&mut self, what: &str, sent: std::io::Result<()>) {
-        let who = format_args!("{}: DHCP", self.interface);
-        traffic::note(who, what, sent, &mut self.broken);
+        let who = format!("{}: DHCP", self.interface);
+        traffic::note(&who, what, sent, &mut self.broken);
     }
 }
 

@@ -94,9 +94,9 @@ impl Socket {
         };
         let to = SocketAddrV6::new(SERVERS, SERVER_PORT, 0, self.index);
         let sent = socket.get_ref().send_to(&message.encode(), to).map(|_| ());
-        let who = format_args!("{}: DHCPv6", self.interface);
+        let who = format!("{}: DHCPv6", self.interface);
         let what = format!("{} sent", message.summary());
-        traffic::note(who, &what, sent, &mut self.broken);
+        traffic::note(&who, &what, sent, &mut self.broken);
     }
 
     /// Waits for packets, and returns them with their source addresses.
