@@ -66,7 +66,7 @@ pub enum Found {
 }
 
 /// The module index of one kernel release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// `/lib/modules/RELEASE`.
     pub directory: String,
@@ -135,9 +135,12 @@ impl Index {
                 read => read.map_err(|e| Error::io(path, "cannot be read", &e)),
             }
         };
-        let index = [MODULES_DEP, MODULES_BUILTIN, MODULES_ALIAS].map(file);
-        let [dep, builtin, alias] = index;
-        Ok(Index::parse(directory.clone(), &dep?, &builtin?, &alias?))
+        let mut index = Index::default();
+        // One file at a time: a distribution's are large.
+        index.add_dep(&file(MODULES_DEP)?);
+        index.add_builtin(&file(MODULES_BUILTIN)?);
+        index.add_alias(&file(MODULES_ALIAS)?);
+        Ok(Index { directory, ..index })
     }
 
     /// Like [`Index::read`], for a machine that is not the one that boots: if this kernel has no
@@ -148,10 +151,10 @@ impl Index {
         let directory = directory.trim_end_matches('/').to_owned();
         let is_missing = |name| matches!(root.is_there(&format!("{directory}/{name}")), Ok(false));
         if [MODULES_DEP, MODULES_BUILTIN].into_iter().all(is_missing) {
-            let assumed = Index::parse(directory, &[], &[], &[]);
             return Ok(Index {
+                directory,
                 assumed: true,
-                ..assumed
+                ..Index::default()
             });
         }
         Index::read(root)
@@ -159,40 +162,42 @@ impl Index {
 
     /// The RDMA part of `modules.dep`, `modules.builtin` and `modules.alias` of `directory`.
     pub fn parse(directory: String, dep: &[u8], builtin: &[u8], alias: &[u8]) -> Index {
-        let mut files = BTreeMap::new();
+        let mut index = Index::default();
+        index.add_dep(dep);
+        index.add_builtin(builtin);
+        index.add_alias(alias);
+        Index { directory, ..index }
+    }
+
+    fn add_dep(&mut self, dep: &[u8]) {
         for (path, needs) in lines(dep).filter_map(|line| line.split_once(':')) {
             if is_of_rdma(path, needs) {
                 let needs = needs.split_ascii_whitespace().map(name_of).collect();
-                files.insert(name_of(path), (path.to_owned(), needs));
+                self.files.insert(name_of(path), (path.to_owned(), needs));
             }
         }
-        let builtin = lines(builtin)
-            .filter(|path| is_of_rdma(path, ""))
-            .map(name_of)
-            .collect();
-        let mut aliases = Vec::new();
-        let mut bus_drivers = BTreeSet::new();
+    }
+
+    fn add_builtin(&mut self, builtin: &[u8]) {
+        let paths = lines(builtin).filter(|path| is_of_rdma(path, ""));
+        self.builtin.extend(paths.map(name_of));
+    }
+
+    /// After [`Index::add_dep`]: only modules with a file count as drivers.
+    fn add_alias(&mut self, alias: &[u8]) {
         for line in lines(alias) {
             let Some((pattern, module)) = device_alias(line) else {
                 continue;
             };
             let module = normal(module);
-            if files.contains_key(&module) {
-                bus_drivers.insert(module.clone());
+            if self.files.contains_key(&module) {
+                self.drivers.insert(module.clone());
             }
             // Only drivers that can bind an HCA: other aliases of a full tree would only use
             // memory.
             if drivers::binds_hcas(&module) && pattern.starts_with("pci:") {
-                aliases.push((pattern.to_owned(), module));
+                self.aliases.push((pattern.to_owned(), module));
             }
-        }
-        Index {
-            directory,
-            files,
-            builtin,
-            aliases,
-            drivers: bus_drivers,
-            assumed: false,
         }
     }
 
