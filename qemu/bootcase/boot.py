@@ -255,7 +255,7 @@ def boot(case, release, label, watch=None, more=b""):
     machine = None
     other = peer(case, release, folder, initramfs, root)
     try:
-        machine = Machine(release.architecture, folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci)
+        machine = Machine(release.architecture, folder, start, root, case.nics, other and other.plug, served, case.counted, case.pci, case.ibft)
         script = Script(machine, case.actions)
         for device in case.cables_out:
             machine.monitor.set_link(device, False)

@@ -56,6 +56,7 @@ class Case:
     nics: int = 1
     names: str = "kernel"
     firmware: str | None = None
+    ibft: bool = False
     fabric: str | None = None
     pci: int = 0
     far_here: bool = False
@@ -118,6 +119,7 @@ KINDS = {
     "nics": int,
     "names": str,
     "firmware": str,
+    "ibft": bool,
     "fabric": str,
     "pci": int,
     "far_here": bool,

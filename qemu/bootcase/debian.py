@@ -104,8 +104,9 @@ STORAGE_PACKAGES = BUILDER_PACKAGES + [
     "dracut-network",
     "iputils-arping",
     "isc-dhcp-client",
+    # dracut's ibft_to_cmdline uses its and()
+    "gawk",
     "jq",
-    "mawk",
     "netbase",
     "network-manager",
     "nfs-common",

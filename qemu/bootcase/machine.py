@@ -11,6 +11,8 @@ import subprocess
 import time
 from contextlib import suppress
 
+from . import ibft
+
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_c])")
 CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 # An initramfs may fill half of the memory: with NFS, that of Ubuntu 26.04 needs more than 512 MiB.
@@ -99,6 +101,11 @@ def functions(count):
     return argv
 
 
+def mac(number):
+    """The address of a network card."""
+    return f"52:54:00:1b:b0:{number:02x}"
+
+
 def card(number, backend, address):
     """A network card and the other end of its cable."""
     return ["-netdev", f"{backend},id=user{number}", "-device", f"virtio-net-pci,id=net{number},netdev=user{number},mac={address},romfile="]
@@ -138,7 +145,7 @@ class Peer:
 class Machine:
     """A running guest. Iterate over `lines(...)` until it ends or the time is over."""
 
-    def __init__(self, architecture, folder, start, root, nics, plug=None, netboot=None, counted=True, hcas=0):
+    def __init__(self, architecture, folder, start, root, nics, plug=None, netboot=None, counted=True, hcas=0, table=False):
         self.folder = folder
         self.qmp_log = open(folder / "qmp.log", "w")
         self.monitor = Monitor(self.qmp_log)
@@ -148,8 +155,11 @@ class Machine:
         argv += ["-chardev", f"file,id=files,path={folder / 'files.tar'}", *architecture.files]
         argv += ["-chardev", f"socket,id=qmp,fd={fd}", "-mon", "chardev=qmp,mode=control"]
         argv += functions(hcas) if hcas else []
+        if table:
+            (folder / "ibft").write_bytes(ibft.content(mac(0)))
+            argv += ["-acpitable", f"sig=iBFT,rev=1,data={folder / 'ibft'}"]
         for number in range(nics):
-            address = f"52:54:00:1b:b0:{number:02x}"
+            address = mac(number)
             if netboot and number == 0:
                 argv += netboot.card(address)
                 continue
