@@ -72,17 +72,26 @@ fn leases(dhcp: &[Progress], dhcp6: &[v6::progress::Progress]) -> Leases {
     (v4.collect(), v6.collect())
 }
 
-/// Nothing that could still happen would satisfy the requirement: what is required has a trouble
-/// that lasts.
+/// Nothing that could still happen would satisfy the requirement, because what is required has a
+/// trouble that lasts; and no other link is awaited, over which the boot may go on nevertheless.
 pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
-    let lasting = |link: &LinkReport| link.trouble().is_some_and(|trouble| trouble.lasting);
-    let mut links = report.links.iter();
+    let lasting = |link: &&LinkReport| link.trouble().is_some_and(|trouble| trouble.lasting);
+    let is_lost = |links: &[&LinkReport]| links.iter().any(lasting);
+    let is_settled =
+        |links: &[&LinkReport]| links.iter().all(|link| link.is_good() || lasting(link));
+    let mut links: Vec<&LinkReport> = report.links.iter().collect();
     match expectation.require {
-        Require::Listed => links.any(|link| link.required && lasting(link)),
-        Require::All => links.any(lasting),
+        Require::Listed => {
+            links.retain(|link| link.required);
+            is_lost(&links) && is_settled(&links)
+        }
+        Require::All => is_lost(&links) && is_settled(&links),
         // Where any port will do, another one may still come, unless every one there is refuses.
-        Require::Count(_) if expectation.any_port.is_some() => links.all(lasting),
-        Require::Count(n) => links.filter(|link| !lasting(link)).count() < n as usize,
+        Require::Count(_) if expectation.any_port.is_some() => links.iter().all(lasting),
+        Require::Count(n) => {
+            let possible = links.iter().filter(|link| !lasting(link)).count();
+            possible < n as usize && is_settled(&links)
+        }
     }
 }
 
@@ -433,13 +442,18 @@ mod tests {
         assert!(listed(vec![good("ib0"), lost("ib1")]));
         assert!(!listed(vec![good("ib0"), waiting("ib1")]));
         assert!(!listed(vec![waiting("ib0"), lost("optional")]));
+        // The root file system may be behind ib0.
+        assert!(!listed(vec![waiting("ib0"), lost("ib1")]));
+        assert!(listed(vec![good("ib0"), waiting("optional"), lost("ib1")]));
         let all = |links| hopeless(Require::All, None, links);
         assert!(all(vec![good("ib0"), lost("optional")]));
         assert!(!all(vec![waiting("ib0"), good("ib1")]));
+        assert!(!all(vec![waiting("ib0"), lost("ib1")]));
         // Of three links, one that is lost leaves two that may still come.
         let two = |links| hopeless(Require::Count(2), None, links);
         assert!(!two(vec![good("ib0"), waiting("ib1"), lost("ib2")]));
         assert!(two(vec![good("ib0"), lost("ib1"), lost("ib2")]));
+        assert!(!two(vec![waiting("ib0"), lost("ib1"), lost("ib2")]));
         let any = |links| hopeless(Require::Count(2), any_port(), links);
         assert!(!any(vec![waiting("any port"), lost("any port")]));
         assert!(any(vec![lost("any port"), lost("any port")]));
