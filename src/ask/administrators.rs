@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queries the subnet administrator when an interface on an ACTIVE port has no carrier; for
-//! `check --sm`, on every other port too.
+//! `check --sm`, about every other interface and port too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ const CONTACT: Duration = Duration::from_secs(5);
 const FULL_DEFAULT: u16 = 0xffff;
 const LIMITED_DEFAULT: u16 = 0x7fff;
 
-/// Asks once about every interface in this trouble, with `sm` for every other port too, all ports
-/// side by side, for `check`. An interface about which nothing is answered in 3 s is left out.
+/// Asks once about every interface in this trouble, with `sm` about every other interface and port too,
+/// all ports side by side, for `check`. An interface about which nothing is answered in 3 s is left out.
 pub async fn once(
     root: &Root,
     rdma: Option<&Rdma>,
@@ -54,11 +54,17 @@ pub async fn once(
         let question = about_interface(root, rdma, interface, port, QUICK);
         ports.entry(port.name()).or_default().push(question);
     }
+    let troubled: BTreeSet<String> = ports.keys().cloned().collect();
+    let joined = report.links.iter().filter(|_| sm);
+    for (interface, port) in joined.filter_map(|link| with_carrier(Status::Ok, link, facts)) {
+        let question = about_interface(root, rdma, interface, port, QUICK);
+        ports.entry(port.name()).or_default().push(question);
+    }
     let others: BTreeMap<String, Question> = report
         .links
         .iter()
         .filter_map(|link| on_subnet(link, facts))
-        .filter(|port| sm && !ports.contains_key(&port.name()))
+        .filter(|port| sm && !troubled.contains(&port.name()))
         .map(|port| (port.name(), about_port(root, rdma, port)))
         .collect();
     let contacts = others.into_iter().map(|(port, question)| async move {
@@ -106,11 +112,18 @@ fn on_subnet<'a>(link: &LinkReport, facts: &'a Facts) -> Option<PortRef<'a>> {
 
 /// The interface and port of a link that lacks carrier on an ACTIVE port.
 pub fn in_trouble<'a>(link: &'a LinkReport, facts: &'a Facts) -> Option<(&'a str, PortRef<'a>)> {
-    let no_carrier = link
-        .checks
-        .iter()
-        .any(|finding| finding.check == Id::IpoibCarrier && finding.status == Status::Critical);
-    let name = link.name.as_deref().filter(|_| no_carrier)?;
+    with_carrier(Status::Critical, link, facts)
+}
+
+/// The interface and port of a link whose check of carrier has this status.
+fn with_carrier<'a>(
+    status: Status,
+    link: &'a LinkReport,
+    facts: &'a Facts,
+) -> Option<(&'a str, PortRef<'a>)> {
+    let mut checks = link.checks.iter();
+    let is_it = |finding: &Finding| finding.check == Id::IpoibCarrier && finding.status == status;
+    let name = link.name.as_deref().filter(|_| checks.any(is_it))?;
     Some((link.interface.as_deref()?, facts.port(name)?))
 }
 

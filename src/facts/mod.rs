@@ -62,6 +62,8 @@ pub const NETNS_MODE: &str = "/sys/module/ib_core/parameters/netns_mode";
 const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// [`Facts::subnet_managers`] in a saved tree, as JSON.
 const SM_ANSWERS: &str = "/ibboot-sm.json";
+/// [`Facts::taken_ns`] in a saved tree.
+const TAKEN: &str = "/ibboot-taken.json";
 /// The entries of [`Facts::unread`] that no file of a saved tree shows, as JSON.
 pub const UNREAD: &str = "/ibboot-unread.json";
 /// [`Facts::servers`] in a saved tree, as JSON.
@@ -77,7 +79,7 @@ pub struct Facts {
     pub boot_id: Option<String>,
     /// Release of the running kernel.
     pub kernel: Option<String>,
-    /// Time of the snapshot, ns since kernel start; 0 for a saved tree.
+    /// Time of the snapshot, ns since kernel start; 0 for a saved tree that does not have it.
     pub taken_ns: u64,
     /// State of the relevant modules; a module that is not loaded is not listed.
     pub modules: BTreeMap<String, InitState>,
@@ -428,6 +430,7 @@ impl Facts {
             facts.subnet_managers = look.saved(SM_ANSWERS);
             facts.subnet_administrator = look.saved(SA_ANSWERS);
             facts.servers = look.saved(SERVERS);
+            facts.taken_ns = look.saved(TAKEN);
             let unread: Vec<Unread> = look.saved(UNREAD);
             look.unread.extend(unread);
         }
@@ -493,6 +496,7 @@ impl Facts {
         keep(root, SA_ANSWERS, &self.subnet_administrator);
         keep(root, SM_ANSWERS, &self.subnet_managers);
         keep(root, SERVERS, &self.servers);
+        root.keep(TAKEN, &self.taken_ns);
         keep(root, rootfs::CONNECTIONS, &self.connections);
         let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
         let lost: Vec<&Unread> = self.unread.iter().filter(is_lost).collect();

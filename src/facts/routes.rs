@@ -144,7 +144,8 @@ fn of_v4(line: &str) -> Option<Option<Line<'_>>> {
     let line = Line {
         ifname,
         route: Route { network, gateway },
-        metric: metric.parse().ok()?,
+        // `%d` of fib_route_seq_show, of an unsigned number.
+        metric: metric.parse::<i64>().ok()?.cast_unsigned() as u32,
         is_advertised: false,
     };
     let leads = flags & UP != 0 && flags & REJECT == 0;
@@ -196,6 +197,8 @@ mod tests {
             assert_eq!((line.ifname, line.route.to_string()), ("ib0", route));
             assert_eq!(line.metric, 150);
             assert!(of_v4(&v4.replace("0003", "0203")).unwrap().is_none());
+            let last = v4.replace("\t150\t", "\t-1\t");
+            assert_eq!(of_v4(&last).unwrap().unwrap().metric, u32::MAX);
         }
         let v6 = "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 \
             fe800000000000000000000000000001 00000400 00000001 00000000 00000003      ib0";

@@ -9,6 +9,7 @@ use crate::facts::addresses::AddressState;
 use crate::facts::{Facts, Netdev};
 use crate::hardware::{Hex, unhex};
 use crate::inet::{Address, Route};
+use crate::verify::unread;
 use crate::wish::ipoib::{CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, child_name};
 
 /// The usual MTU of a datagram interface whose broadcast group has an IB MTU of 2048.
@@ -308,9 +309,11 @@ impl Addressing<'_> {
             true => profile.addresses.clone(),
             false => here,
         };
+        let hides_grants = unread::hides_grants(facts);
+        let may_be_fixed = |address| !is_of_server(address) && !hides_grants;
         let fixed: Vec<Address> = own
             .into_iter()
-            .filter(|a| self.is_written(a) || !is_of_server(a.address))
+            .filter(|a| self.is_written(a) || may_be_fixed(a.address))
             .collect();
         let (gateways, routes) = match is_of_profile {
             true => (&profile.gateways, &profile.routes),

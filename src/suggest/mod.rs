@@ -14,6 +14,7 @@ use crate::SCHEMA;
 use crate::error::printable;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::{LinkLayer, NodeType, PortState};
+use crate::verify::unread;
 use keyfile::Profile;
 
 /// A kernel of x86 takes 2047 bytes (COMMAND_LINE_SIZE of arch/x86/include/asm/setup.h).
@@ -92,13 +93,8 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
         arguments: Vec::new(),
         notes: unread,
     };
-    if let Some(unread) = facts.unread_interfaces() {
-        found.note(format!(
-            "{}: {}: addresses are incomplete",
-            unread.path, unread.why
-        ));
-    }
     let used = in_use(facts, profiles);
+    incomplete(facts, &used, &mut found);
     required(facts, &used, &mut found);
     software(facts, &mut found);
     for netdev in &used {
@@ -119,6 +115,18 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
         ));
     }
     found
+}
+
+/// Notes about facts that could not be read, and that an argument would follow from.
+fn incomplete(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
+    let names: Vec<&str> = used.iter().map(|netdev| netdev.ifname.as_str()).collect();
+    for unread in unread::of_interfaces(&names, facts) {
+        let lost = match unread::is_of_grants(unread) {
+            true => "no ip= is suggested of an address that a DHCP server may have granted",
+            false => "arguments that follow from this are missing",
+        };
+        found.note(format!("{}: {}: {lost}", unread.path, unread.why));
+    }
 }
 
 /// Whether an InfiniBand or Ethernet port is ACTIVE, or may be: its state is not known.

@@ -122,8 +122,11 @@ impl Administrators {
 
 impl Part for Administrators {
     fn add_to(&self, facts: &mut Facts) {
-        let reply = self.cases.values().filter_map(|case| case.reply.clone());
-        facts.subnet_administrator = reply.collect();
+        let replies = self.cases.values().filter_map(|case| case.reply.as_ref());
+        // An interface that has carrier meanwhile is in its group.
+        let has_carrier = |name: &str| facts.netdev(name).is_some_and(|n| n.carrier == Some(true));
+        let current = replies.filter(|reply| !has_carrier(&reply.interface));
+        facts.subnet_administrator = current.cloned().collect();
     }
 
     fn judged(&mut self, look: Judged<'_>) {

@@ -18,12 +18,28 @@ pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
     }
 }
 
-/// Finding of `bond.carrier`: the bond is up and has carrier through an active interface.
-pub fn carrier(netdev: &Netdev, bond: &BondFacts) -> Finding {
+/// Finding of `bond.carrier`: the bond is up and has carrier through an active interface. Without a monitor
+/// the driver takes each interface for one that works, and with updelay or downdelay for a while
+/// (drivers/net/bonding/bond_main.c, bond_enslave and bond_miimon_inspect).
+pub fn carrier(netdev: &Netdev, bond: &BondFacts, facts: &Facts) -> Finding {
     let id = Id::BondCarrier;
-    match (netdev.up, netdev.carrier, &bond.active_slave) {
+    let of_active = |name: &String| facts.netdev(name).and_then(|netdev| netdev.carrier);
+    let active = bond
+        .active_slave
+        .as_ref()
+        .map(|name| (name, of_active(name)));
+    match (netdev.up, netdev.carrier, active) {
         (false, ..) => Finding::failed(id, "down", "carrier").hint(Id::IpoibUp.row().hint),
-        (true, Some(true), Some(active)) => Finding::ok(id, &format!("by {active}")),
+        (true, Some(true), Some((name, Some(true)))) => Finding::ok(id, &format!("by {name}")),
+        (true, Some(true), Some((name, Some(false)))) => Finding::failed(
+            id,
+            &format!("{name} is the active interface and has no carrier"),
+            "carrier",
+        )
+        .hint("see the checks of this interface; miimon=100 makes the bond notice"),
+        (true, Some(true), Some((name, None))) => {
+            Finding::unanswered(id, &format!("by {name}, whose carrier is not known"))
+        }
         (true, Some(true), None) => {
             Finding::failed(id, "no active interface", "an active interface")
         }
@@ -110,6 +126,14 @@ mod tests {
     use super::*;
     use crate::verify::report::Status;
 
+    fn slave(name: &str, carrier: Option<bool>) -> Netdev {
+        Netdev {
+            ifname: name.to_owned(),
+            carrier,
+            ..Netdev::default()
+        }
+    }
+
     #[test]
     fn a_bond_has_carrier_by_the_interface_that_is_active() {
         let finding = |up, has_carrier, active: Option<&str>| {
@@ -122,12 +146,26 @@ mod tests {
                 active_slave: active.map(str::to_owned),
                 ..BondFacts::default()
             };
-            let finding = carrier(&netdev, &found);
+            let facts = Facts {
+                netdevs: vec![slave("ib0", Some(false)), slave("ib1", Some(true))],
+                ..Facts::default()
+            };
+            let finding = carrier(&netdev, &found, &facts);
             (finding.status, finding.found.unwrap())
         };
+        let dead = "ib0 is the active interface and has no carrier";
+        let unknown = Status::Unknown;
         let (ok, critical) = (Status::Ok, Status::Critical);
         for (up, has_carrier, active, status, found) in [
             (true, Some(true), Some("ib1"), ok, "by ib1"),
+            (true, Some(true), Some("ib0"), critical, dead),
+            (
+                true,
+                Some(true),
+                Some("ib2"),
+                unknown,
+                "by ib2, whose carrier is not known",
+            ),
             (true, Some(true), None, critical, "no active interface"),
             (true, Some(false), Some("ib1"), critical, "no carrier"),
             (true, None, Some("ib1"), critical, "no carrier"),

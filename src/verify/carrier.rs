@@ -1,27 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The port is ACTIVE, but the interface has no carrier: finds the reason from the answer of the
-//! subnet administrator.
+//! What the subnet administrator answers about the broadcast group of an interface: why the interface
+//! has no carrier, or whether carrier still means that it is a member.
 
 use super::checks::Id;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::mad::Group;
-use crate::rdma::sa::Answer;
+use crate::rdma::sa::{Answer, SaAnswer};
 use crate::verify::report::Finding;
 use crate::wish::ipoib::FULL_MEMBER;
 
-/// The finding for an interface that should have carrier.
-pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
-    let failed = |found: &str| Finding::failed(Id::IpoibCarrier, found, "carrier");
-    let is_of_interface = |sa: &&crate::rdma::sa::SaAnswer| sa.interface == netdev.ifname;
-    let Some(contact) = facts.subnet_administrator.iter().find(is_of_interface) else {
-        return failed("no carrier");
-    };
-    let lid = contact.sm_lid;
+fn contact<'a>(netdev: &Netdev, facts: &'a Facts) -> Option<&'a SaAnswer> {
+    let mut answers = facts.subnet_administrator.iter();
+    answers.find(|answer| answer.interface == netdev.ifname)
+}
+
+/// The P_Key of the interface, in words.
+fn partition(netdev: &Netdev) -> String {
     let pkey = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.pkey);
-    let partition = pkey.map_or_else(
+    pkey.map_or_else(
         || "this P_Key".to_owned(),
         |pkey| format!("P_Key {:#06x}", pkey | FULL_MEMBER),
+    )
+}
+
+/// Whether the interface has carrier, and the subnet administrator answered about its broadcast group.
+pub fn is_known(netdev: &Netdev, facts: &Facts) -> bool {
+    let answer = contact(netdev, facts).map(|contact| &contact.answer);
+    let is_known = matches!(answer, Some(Answer::NoGroup | Answer::Joinable { .. }));
+    is_known && netdev.carrier == Some(true)
+}
+
+/// Finding of `ipoib.group`: the group that the interface joined still exists, and takes its port. The
+/// kernel keeps the carrier while it joins again (ipoib_mcast_restart_task of ipoib_multicast.c).
+pub fn group(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let id = Id::IpoibGroup;
+    let Some(contact) = contact(netdev, facts) else {
+        return Finding::unknown(id);
+    };
+    match &contact.answer {
+        Answer::NoGroup => no_group(id, contact.sm_lid, &partition(netdev)),
+        Answer::Joinable { group, port_mtu } => unfit(id, group, *port_mtu, port)
+            .unwrap_or_else(|| Finding::ok(id, &format!("the group of {}", partition(netdev)))),
+        _ => Finding::unknown(id),
+    }
+}
+
+fn no_group(id: Id, lid: u32, partition: &str) -> Finding {
+    let found = format!(
+        "the subnet administrator at LID {lid} answers and has no broadcast group for {partition}"
     );
+    Finding::failed(id, &found, expected(id))
+        .hint("put the ipoib flag on this partition in the subnet manager's partitions.conf")
+}
+
+fn expected(id: Id) -> &'static str {
+    match id {
+        Id::IpoibGroup => "a group that the port can join",
+        _ => "carrier",
+    }
+}
+
+/// The finding for an interface that should have carrier.
+pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let id = Id::IpoibCarrier;
+    let failed = |found: &str| Finding::failed(id, found, expected(id));
+    let Some(contact) = contact(netdev, facts) else {
+        return failed("no carrier");
+    };
+    let (lid, partition) = (contact.sm_lid, partition(netdev));
     match &contact.answer {
         Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
@@ -36,13 +82,10 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
             status.words()
         ))
         .hint("see the subnet manager's log for this port's GUID"),
-        Answer::NoGroup => failed(&format!(
-            "the subnet administrator at LID {lid} answers and has no broadcast group for {partition}"
-        ))
-        .hint("put the ipoib flag on this partition in the subnet manager's partitions.conf"),
+        Answer::NoGroup => no_group(id, lid, &partition),
         // A limited membership is no reason: opensm (mcmr_rcv_join_mgrp, osm_sa_mcmember_record.c) and
         // opafm (sa_McMemberRecord_Set, sa_McMemberRecord.c) let a limited member join.
-        Answer::Joinable { group, port_mtu } => unfit(group, *port_mtu, port).unwrap_or_else(|| {
+        Answer::Joinable { group, port_mtu } => unfit(id, group, *port_mtu, port).unwrap_or_else(|| {
             failed(&format!(
                 "the subnet administrator at LID {lid} answers and has the broadcast group of {partition}"
             ))
@@ -53,8 +96,8 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
 
 /// The finding if the group requires more than the port supports: the subnet administrator refuses
 /// such a port.
-fn unfit(group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Finding> {
-    let failed = |found: &str| Finding::failed(Id::IpoibCarrier, found, "carrier");
+fn unfit(id: Id, group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Option<Finding> {
+    let failed = |found: &str| Finding::failed(id, found, expected(id));
     if let (Some(required), Some(supported)) = (group.mtu, port_mtu)
         && required > supported
     {

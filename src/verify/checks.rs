@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
-use super::{bond, degraded, interface, lease, module, port, root, server};
+use super::{bond, carrier, degraded, interface, lease, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::report::Finding;
 use crate::wish::storage::Protocol;
@@ -434,6 +434,18 @@ table! {
         applies: ipoib(|_, _| true),
         evaluate: interface::carrier,
     }
+    IpoibGroup {
+        name: "ipoib.group",
+        parents: [IpoibCarrier],
+        severity: Critical,
+        failure: "the interface is outside of its broadcast group",
+        why: "the broadcast group that the interface joined still exists",
+        hint: "see the subnet manager's log",
+        awaits: Carrier,
+        files: [IDENTITY],
+        applies: ipoib(|ipoib, facts| carrier::is_known(ipoib.interface.netdev, facts)),
+        evaluate: |ipoib, facts| carrier::group(ipoib.interface.netdev, ipoib.port, facts),
+    }
     BondPresent {
         name: "bond.present",
         parents: [],
@@ -492,7 +504,7 @@ table! {
         awaits: Carrier,
         files: [&["{netdev}/flags", "{netdev}/carrier", "{netdev}/bonding/**"]],
         applies: bond(|_, _| true),
-        evaluate: |bond, _| bond::carrier(bond.netdev, bond.found),
+        evaluate: |bond, facts| bond::carrier(bond.netdev, bond.found, facts),
     }
     IpoibMtu {
         name: "ipoib.mtu",
@@ -500,7 +512,7 @@ table! {
         severity: Critical,
         failure: "wrong MTU",
         why: "the interface has the requested MTU",
-        hint: "the broadcast group grants no more in datagram mode: mtu=5 in partitions.conf gives 4092, connected mode up to 65520",
+        hint: "ibboot up sets the MTU: run ibboot up again; if the MTU was right before, look for another program that sets it",
         awaits: Setting,
         files: [&["{netdev}/mtu"], GRANTED],
         applies: interface(|interface, _| !interface.is_bond || interface::has_mtu(interface.wish)),
@@ -548,7 +560,7 @@ table! {
         severity: Critical,
         failure: "route is missing",
         why: "the default route uses the requested gateway, and the other routes exist",
-        hint: "the gateway must be reachable by the interface's own prefix; look at: ip route",
+        hint: "ibboot up sets the route: run ibboot up again; if the route was set before, look for another program that removes routes",
         awaits: Setting,
         files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
         applies: interface(|interface, _| interface::has_routes(interface.wish)),

@@ -83,7 +83,7 @@ pub fn wait(row: &Check) -> String {
     // The root file system is checked after the switch, a subnet administrator only with --sm.
     let is_later = matches!(
         row.id,
-        Id::RootMounted | Id::RootTransport | Id::RootPath | Id::PortSa
+        Id::RootMounted | Id::RootTransport | Id::RootPath | Id::PortSa | Id::IpoibGroup
     );
     if is_later || row.severity == Severity::Warning {
         return "The boot does not wait for this check.".to_owned();

@@ -21,6 +21,10 @@ pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// The hint if an interface in datagram mode has less than the requested MTU.
+const GROUP_MTU: &str = "in datagram mode the broadcast group limits the MTU: mtu=5 in partitions.conf gives 4092, connected \
+                         mode up to 65520";
+
 /// Finding of `ipoib.name`: the name that `ifname=` requests.
 pub fn name(interface: &Interface<'_>) -> Finding {
     let found = interface.netdev.ifname.as_str();
@@ -146,7 +150,12 @@ pub fn mtu(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let suggested = &wish.suggested;
     match (wish.mtu, suggested.mtu) {
         (Some(RequestedMtu::Bytes(expected)), _) if expected != found => {
-            Finding::failed(ID, &found.to_string(), &expected.to_string())
+            let finding = Finding::failed(ID, &found.to_string(), &expected.to_string());
+            let is_datagram = rules::current_mode(netdev) == Some(ipoib::Mode::Datagram);
+            match is_datagram && expected > found {
+                true => finding.hint(GROUP_MTU),
+                false => finding,
+            }
         }
         (None, Some(mtu)) if mtu != found => {
             let found = format!("found {found}, {mtu}{}", suggested.by_whom());

@@ -23,7 +23,7 @@ mod siblings;
 pub mod text;
 mod unended;
 mod unnamed;
-mod unread;
+pub(crate) mod unread;
 
 pub use evaluate::{ports, verify};
 pub use port::SWEEPING;

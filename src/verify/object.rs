@@ -162,8 +162,13 @@ mod tests {
         };
         let of = |found: &BondFacts, carrier, unread: Option<&str>| {
             let netdev = netdev(found, carrier);
+            let slave = Netdev {
+                ifname: "ib0".to_owned(),
+                carrier: Some(true),
+                ..Netdev::default()
+            };
             let facts = Facts {
-                netdevs: vec![netdev.clone()],
+                netdevs: vec![netdev.clone(), slave],
                 unread: Vec::from_iter(unread.map(|path| Unread {
                     path: path.to_owned(),
                     why: "EIO".to_owned(),

@@ -56,6 +56,20 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         return Finding::failed(Id::DevicePresent, "no RDMA device", &expected).hint(LOAD_DRIVER);
     }
     let others = present::in_words(facts, wish.link_layer.is_some());
+    let all = LinkWish {
+        except: Vec::new(),
+        except_ports: Vec::new(),
+        ..wish.clone()
+    };
+    if !select::Ports::new(facts).of(&all).is_empty() {
+        let except: Vec<&str> = wish.except.iter().map(Selector::as_str).collect();
+        let except = match except.is_empty() {
+            true => String::new(),
+            false => format!(", without {}", except.join(", ")),
+        };
+        return Finding::failed(Id::DevicePresent, &others, &format!("{expected}{except}"))
+            .hint("the command line excludes every port that is here");
+    }
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
     let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
     let has_ethernet = wish.link_layer.is_some() && facts.ports().any(is_ethernet);

@@ -11,6 +11,7 @@ use crate::facts::cable::Cable;
 use crate::facts::{Facts, PortRef, Role, Unread, rules};
 use crate::rdma::reach::Server;
 use crate::rdma::types::{Guid, Identity, LinkLayer};
+use crate::system::drivers;
 use crate::verify::checks::Id;
 use crate::wish::expectation::{LinkWish, Target};
 use crate::wish::origin::Origin;
@@ -592,12 +593,17 @@ impl Report {
 
     /// The one line that explains a report that is not satisfied: the worst trouble of a required
     /// link, otherwise of any link; the first of equals. A link that only warns is verified, so a
-    /// failed server or root file system precedes it. If the link has no port, a driver that is not
-    /// loaded explains more.
+    /// failed server or root file system precedes it. If the link has no port, a module that is not
+    /// loaded, and that links need, explains more.
     pub fn reason(&self) -> Option<String> {
         let troubled = self.links.iter().filter(|link| link.trouble().is_some());
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
-        let driver = || self.modules.iter().find_map(ModuleReport::diagnosis);
+        let module = || self.modules.iter().find_map(ModuleReport::diagnosis);
+        let driver = || {
+            let is_needed = |module: &&ModuleReport| !drivers::is_for_programs(&module.name);
+            let mut needed = self.modules.iter().filter(is_needed);
+            needed.find_map(ModuleReport::diagnosis)
+        };
         let others = |is_meant: fn(Status) -> bool| {
             let mut servers = self.servers.iter();
             let server = servers.find(|server| is_meant(server.finding.status));
@@ -612,7 +618,7 @@ impl Report {
             Some(link) if link.is_good() => wrong().or_else(|| link.diagnosis()),
             Some(link) => link.diagnosis(),
             None => wrong()
-                .or_else(driver)
+                .or_else(module)
                 .or_else(|| self.invalid_arguments().next())
                 .or_else(warning),
         }

@@ -6,7 +6,7 @@
 
 use super::checks::Check;
 use super::object::Object;
-use crate::facts::{Facts, Unread, addresses, links, rootfs, routes};
+use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::root::BOOT_ID;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::{Expectation, Require};
@@ -60,8 +60,15 @@ pub const CONNECTIONS: &[&str] = &[
     rootfs::CONNECTIONS,
 ];
 
+/// The lists of a saved tree that say what could not be read on the machine: without them nothing that
+/// is missing in the tree was missing there.
+const LISTS: &[&str] = &[facts::UNREAD, facts::devices::SILENT];
+
 /// The finding, or an unknown one if a file that the check needs could not be read.
 pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts) -> Finding {
+    if let Some(unread) = among(&[LISTS], facts).next() {
+        return Finding::unread(finding.check, unread);
+    }
     if !row.complete && matches!(finding.status, Status::Ok | Status::Skipped) {
         return finding;
     }
@@ -150,9 +157,27 @@ fn among<'a>(lists: &[&[&str]], facts: &'a Facts) -> impl Iterator<Item = &'a Un
     facts.unread.iter().filter(is_listed)
 }
 
+/// Whether the file has what servers granted.
+pub fn is_of_grants(unread: &Unread) -> bool {
+    GRANTED.iter().any(|pattern| covers(pattern, &unread.path))
+}
+
 /// Whether it is not known what servers granted.
 pub fn hides_grants(facts: &Facts) -> bool {
-    among(&[GRANTED], facts).next().is_some()
+    facts.unread.iter().any(is_of_grants)
+}
+
+/// The unreadable files without which it is not known what these interfaces have.
+pub fn of_interfaces<'a>(names: &[&str], facts: &'a Facts) -> impl Iterator<Item = &'a Unread> {
+    let own: Vec<String> = names
+        .iter()
+        .map(|name| format!("/sys/class/net/{name}/**"))
+        .collect();
+    let is_own = move |path: &str| own.iter().any(|pattern| covers(pattern, path));
+    let lists = [IDENTITY, ADDRESSES, ROUTES, GRANTED].concat();
+    let is_listed = move |path: &str| lists.iter().any(|pattern| covers(pattern, path));
+    let is_theirs = move |unread: &&Unread| is_own(&unread.path) || is_listed(&unread.path);
+    facts.unread.iter().filter(is_theirs)
 }
 
 /// The unreadable files without which the number of ports is unknown: the lists of devices and

@@ -305,6 +305,18 @@ pub fn guide(id: Id) -> Guide {
             server: &[IPOIB_FLAG, "tail /var/log/opensm*.log"],
             switch: PARTITION,
         },
+        Id::IpoibGroup => Guide {
+            detail: "Only with check --sm. An interface keeps its carrier when a subnet manager that starts anew, \
+                     or another one, does not make the group again: unicast works while the neighbours are \
+                     known, ARP, neighbour discovery and DHCP do not.",
+            causes: &[
+                "The subnet manager runs with another partitions.conf: the ipoib flag of the partition is missing.",
+                "The rate or the MTU of the new broadcast group exceeds what the port supports.",
+            ],
+            node: &["saquery -g", "dmesg | grep multicast"],
+            server: &[IPOIB_FLAG, "tail /var/log/opensm*.log"],
+            switch: PARTITION,
+        },
         Id::BondPresent => Guide {
             detail: "In reports a bond is a link without a port.",
             causes: &[
