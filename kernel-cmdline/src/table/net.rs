@@ -30,6 +30,10 @@ pub(super) const ADDRESSES: Group = Group {
                    none (or off), which uses only the addresses in the argument. Several methods are separated by \
                    commas, and all of them are required, but of two address families, as in dhcp,dhcp6, one is enough \
                    after rd.net.timeout.ip-required=.\n\n\
+                   link-local and ibft alone are left to the image's network module; beside another METHOD they have no \
+                   effect. dracut halts the node at many other forms if the image has network-legacy: then write \
+                   IF:METHOD with one of dhcp, on, any, dhcp6, auto6 and either6, or an address with none or off and \
+                   with MASK in its own field; link6, single-dhcp and several methods need the form ip=:::::IF:METHOD.\n\n\
                    dhcp6 requests one address from a DHCPv6 server, and sets the address with a prefix of 128 bits: routers \
                    advertise the prefixes on the link and the routes. either6 uses the address of a router's prefix, \
                    and queries a DHCPv6 server if the router requests that (the M flag of its advertisement) or if no \
