@@ -18,9 +18,9 @@ const INTRODUCTION: &[&str] = &[
      are no escapes. Quotes around a whole argument or a whole value are removed.",
     "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off, \
      and on with 1, yes, on, y, true or without a value. Any other value counts as 1, and ibboot warns of that value.",
-    "ibboot shows **** in place of possible secrets: the value of an unknown argument, and the user, the password and \
-     the text behind a ? in the address of a root file system. Behind white space in a value the text is hidden too: a \
-     quote may be missing.",
+    "ibboot shows **** in place of possible secrets: a value, or the part of one, that ibboot does not read, and the \
+     user, the password and the text behind a ? or # of an address (nfs:SERVER:/PATH has none of these). Behind white \
+     space in a value, except that of rd.net.dhcp.vendor-class=, the text is hidden too: a quote may be missing.",
     "ibboot reports an unknown or invalid argument with its position (source and byte column). Such an argument has no \
      effect, and it alone never stops the boot:",
 ];
