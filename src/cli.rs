@@ -82,7 +82,10 @@ pub struct StatusArguments {}
     name = "plan",
     error_code(0, "every step is possible; with --requested something is requested"),
     error_code(1, "something is wrong, refused or missing in the image"),
-    error_code(2, "nothing is requested, also if something is wrong")
+    error_code(
+        2,
+        "nothing is requested, also if something is wrong (1 if the image lacks something)"
+    )
 )]
 pub struct PlanArguments {
     /// use this command line instead of the machine's
