@@ -207,9 +207,8 @@ fn every_call_in_the_pages_is_one_of_the_program() {
                 .iter()
                 .position(|w| ["|", ">", "&&", ";"].contains(&w.as_str()));
             words.truncate(end.unwrap_or(words.len()));
-            let Some(("ibboot" | "/usr/sbin/ibboot", arguments)) = words
-                .split_first()
-                .map(|(first, rest)| (first.as_str(), rest))
+            let is_program = |word: &String| Path::new(word).ends_with("ibboot");
+            let Some((_, arguments)) = words.split_first().filter(|(first, _)| is_program(first))
             else {
                 continue;
             };
