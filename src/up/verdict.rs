@@ -130,6 +130,26 @@ mod tests {
     }
 
     #[test]
+    fn the_pages_show_what_follows() {
+        let readme = include_str!("../../README.md").replace("\n    ibboot:     ", " ");
+        let (_, line) = readme.split_once("plan --cmdline '").unwrap();
+        let (line, _) = line.split_once('\'').unwrap();
+        let end = format!("verified after 180.0 s; {}\n", next(&planned(line)));
+        assert!(readme.contains(&end), "{end}");
+        let page = include_str!("../../docs/node-hangs.md");
+        for line in [
+            "ip=ib0:dhcp",
+            "ip=ib0:dhcp root=nfs4:10.0.0.1:/",
+            "ip=ib0:dhcp rd.ib.onfail=continue",
+            "ip=ib0:dhcp rd.ib.onfail=shell",
+            "ip=ib0:dhcp rd.ib.onfail=reboot",
+        ] {
+            let next = format!("| `{}` |", next(&planned(line)));
+            assert!(page.contains(&next), "{next}");
+        }
+    }
+
+    #[test]
     fn the_verdict_counts_what_is_required_and_names_what_follows() {
         let (verified, failed) = (Outcome::Verified, Outcome::Continue);
         let two = Require::Count(2);
