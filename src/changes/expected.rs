@@ -79,7 +79,7 @@ impl<'a> Expected<'a> {
             }
             for port in found {
                 if rules::wants_interface(link, port, &named) {
-                    interfaces.push(Interface::new(wish, port, facts));
+                    interfaces.push(Interface::new(link, wish, port, facts));
                 }
             }
         }
@@ -95,14 +95,17 @@ impl<'a> Expected<'a> {
 }
 
 impl<'a> Interface<'a> {
-    fn new(wish: &IpoibWish, port: PortRef<'_>, facts: &'a Facts) -> Interface<'a> {
-        let parent = wish
-            .pkey
-            .and_then(|_| rules::interface(&IpoibWish::default(), port, facts));
+    fn new(
+        link: &LinkWish,
+        wish: &IpoibWish,
+        port: PortRef<'_>,
+        facts: &'a Facts,
+    ) -> Interface<'a> {
+        let parent = wish.pkey.and_then(|_| rules::own_interface(port, facts));
         Interface {
             wish: wish.clone(),
             max_mtu: None,
-            netdev: rules::interface(wish, port, facts),
+            netdev: rules::interface(link, port, facts),
             parent,
         }
     }
@@ -156,9 +159,8 @@ impl<'a> Bond<'a> {
 
 /// The interface that a link means.
 fn interface_of<'f>(link: &LinkWish, facts: &'f Facts) -> Option<&'f Netdev> {
-    let wish = link.ipoib.as_ref()?;
     let ports = Ports::new(facts).of(link);
     let is_one = !rules::is_ambiguous(link, &ports);
     let mut ports = ports.into_iter().filter(|_| is_one);
-    ports.find_map(|port| rules::interface(wish, port, facts))
+    ports.find_map(|port| rules::interface(link, port, facts))
 }

@@ -197,6 +197,8 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
         .then(|| look.parsed(&format!("{base}/iflink"), str::parse))
         .flatten();
     let ipoib = is_ipoib.then(|| IpoibFacts {
+        // __ipoib_vlan_add of drivers/infiniband/ulp/ipoib/ipoib_vlan.c.
+        legacy: look.text(&format!("{base}/parent")).is_some(),
         mode: look.parsed(&format!("{base}/mode"), |text| {
             ipoib::Mode::parse(text).ok_or("neither datagram nor connected")
         }),
@@ -338,6 +340,7 @@ mod tests {
                 mode: None,
                 pkey: None,
                 child: false,
+                legacy: false,
             }),
             bond: bond.then(BondFacts::default),
             ..Netdev::default()

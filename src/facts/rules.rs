@@ -12,28 +12,44 @@ use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
-    Suggested,
+    Suggested, child_name,
 };
+use crate::wish::selector::Selector;
 
 /// Byte 0 of an IPoIB hardware address: the device supports connected mode (RFC 4755, 3.1).
 const CONNECTED_CAPABLE: u8 = 0x80;
 
-/// The IPoIB interface of a wish on its port: found by the port GUID in its address and by its
-/// P_Key, never by name.
-pub fn interface<'f>(wish: &IpoibWish, port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
-    facts.netdevs.iter().find(|netdev| {
-        let ipoib = netdev.ipoib.as_ref();
-        netdev.is_over(port)
-            && match wish.pkey {
-                None => ipoib.is_some_and(|ipoib| !ipoib.child),
-                Some(pkey) => ipoib.is_some_and(|ipoib| {
-                    ipoib.child
-                        && ipoib
-                            .pkey
-                            .is_some_and(|p| p | FULL_MEMBER == pkey | FULL_MEMBER)
-                }),
-            }
+/// The IPoIB interface of a link on its port: found by the port GUID in its address and by its P_Key,
+/// under any name. Through rtnetlink the kernel makes several children of one P_Key (is_child_unique
+/// of ipoib_vlan.c): of these the link means the one that has its name, then the one of the handover,
+/// then the one that was made through `create_child`.
+pub fn interface<'f>(link: &LinkWish, port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
+    let wish = link.ipoib.as_ref()?;
+    let Some(pkey) = wish.pkey else {
+        return own_interface(port, facts);
+    };
+    let is_child = |netdev: &&Netdev| {
+        let is_child = netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.child);
+        is_child && is_in_partition(netdev, pkey) && netdev.is_over(port)
+    };
+    let parent = link.selector().map(Selector::as_str);
+    let name = parent.map(|parent| child_name(parent, pkey));
+    facts.netdevs.iter().filter(is_child).min_by_key(|netdev| {
+        let ifname = &netdev.ifname;
+        let is_named = link.target == *ifname || name.as_ref() == Some(ifname);
+        let is_pinned = wish.ifindex.is_some() && wish.ifindex == netdev.ifindex;
+        let is_legacy = netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.legacy);
+        (!is_named, !is_pinned, !is_legacy)
     })
+}
+
+/// The port's own IPoIB interface, the parent of its children.
+pub fn own_interface<'f>(port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
+    let is_own = |netdev: &&Netdev| {
+        let ipoib = netdev.ipoib.as_ref();
+        ipoib.is_some_and(|ipoib| !ipoib.child) && netdev.is_over(port)
+    };
+    facts.netdevs.iter().find(is_own)
 }
 
 /// Whether two interfaces are on one port: the last 8 bytes of their addresses are the port GUID.
@@ -189,6 +205,7 @@ pub fn named_interfaces(expectation: &Expectation, ports: &Ports<'_>) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Device, Port};
     use crate::hardware::HardwareType;
     use crate::wish::ipoib::IpoibFacts;
 
@@ -204,8 +221,66 @@ mod tests {
                 mode,
                 pkey: Some(0xffff),
                 child: false,
+                legacy: false,
             }),
             ..Netdev::default()
+        }
+    }
+
+    #[test]
+    fn of_several_children_of_a_partition_the_link_means_its_own() {
+        let found = |names: [&str; 3], ifindex: Option<u32>| {
+            let child = |(name, index): (&str, u32)| {
+                let mut child = ipoib(CAPABLE, None, 2044);
+                child.ifname = name.to_owned();
+                child.ifindex = Some(index);
+                child.ipoib = Some(IpoibFacts {
+                    mode: None,
+                    pkey: Some(0x8001),
+                    child: true,
+                    legacy: index == 6,
+                });
+                child
+            };
+            let facts = Facts {
+                netdevs: names.into_iter().zip(4..).map(child).collect(),
+                ..Facts::default()
+            };
+            let link = LinkWish {
+                target: "ib0.0001".to_owned().into(),
+                port: Selector::parse("ib0"),
+                ipoib: Some(IpoibWish {
+                    pkey: Some(0x8001),
+                    ifindex,
+                    ..IpoibWish::default()
+                }),
+                ..LinkWish::default()
+            };
+            let (device, port) = (
+                Device::default(),
+                Port {
+                    port_guid: facts.netdevs[0].port_guid(),
+                    ..Port::default()
+                },
+            );
+            let port = PortRef {
+                device: &device,
+                port: &port,
+            };
+            interface(&link, port, &facts).and_then(|netdev| netdev.ifindex)
+        };
+        for (names, ifindex, expected) in [
+            (["a", "ib0.0001", "c"], Some(4), 5),
+            (["a", "ib0.8001", "c"], Some(4), 5),
+            (["a", "b", "c"], Some(5), 5),
+            (["a", "b", "c"], Some(9), 6),
+            (["a", "b", "c"], None, 6),
+        ] {
+            assert_eq!(
+                found(names, ifindex),
+                Some(expected),
+                "{names:?} {ifindex:?}"
+            );
         }
     }
 
@@ -280,6 +355,7 @@ mod tests {
                 mode,
                 pkey: None,
                 child: false,
+                legacy: false,
             }),
             ..Netdev::default()
         };

@@ -604,6 +604,7 @@ mod tests {
                 mode: Some(ipoib::Mode::Datagram),
                 pkey: None,
                 child: false,
+                legacy: false,
             }),
             ..Netdev::default()
         };

@@ -155,6 +155,7 @@ mod tests {
                 mode: None,
                 pkey: Some(pkey),
                 child: pkey != 0xffff,
+                legacy: false,
             }),
             ..Netdev::default()
         }

@@ -319,7 +319,7 @@ fn impossible(plan: &Plan, facts: &Facts, is_initramfs: bool) -> Vec<String> {
             notes.extend(above(wish, name, largest(wish.mode), has_omni_path(facts)));
         }
         for port in found {
-            notes.extend(of_port(wish, port, facts, is_initramfs));
+            notes.extend(of_port(link, port, facts, is_initramfs));
         }
     }
     notes.into_iter().collect()
@@ -463,18 +463,14 @@ fn above(wish: &IpoibWish, name: &str, mode: Mode, is_omni_path: bool) -> Option
 }
 
 fn of_port(
-    wish: &IpoibWish,
+    link: &LinkWish,
     port: PortRef<'_>,
     facts: &Facts,
     is_initramfs: bool,
 ) -> Option<String> {
+    let wish = link.ipoib.as_ref()?;
     // Mode and broadcast group of a child are those of its own: only the parent is here for certain.
-    let parent = IpoibWish {
-        pkey: None,
-        ..wish.clone()
-    };
-    let netdev =
-        rules::interface(wish, port, facts).or_else(|| rules::interface(&parent, port, facts));
+    let netdev = rules::interface(link, port, facts).or_else(|| rules::own_interface(port, facts));
     let is_omni_path = port.device.is_omni_path();
     let Some(netdev) = netdev else {
         return above(wish, &port.name(), largest(wish.mode), is_omni_path);

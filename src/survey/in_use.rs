@@ -108,6 +108,7 @@ mod tests {
                 mode: None,
                 pkey: None,
                 child: false,
+                legacy: false,
             }),
             ..Netdev::default()
         };

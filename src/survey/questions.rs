@@ -308,6 +308,7 @@ mod tests {
                     mode,
                     pkey: Some(0xffff),
                     child: false,
+                    legacy: false,
                 }),
                 ..Netdev::default()
             };

@@ -8,6 +8,7 @@ use crate::facts::{Facts, PortRef};
 use crate::verify::checks::Id;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, LinkWish, PortLayer, PortPin, Rate, Require, Target};
+use crate::wish::ipoib::IpoibWish;
 use crate::wish::selector::{Means, Selector};
 
 /// The expectation as `check` will use it: every link whose port was found is pinned to that port,
@@ -34,7 +35,7 @@ pub fn pinned(
     }
     let ports = Ports::new(facts);
     let found = |link: &&LinkReport| link.name.is_some() && link.identity.is_some();
-    let pin = |wish: &LinkWish, link: &LinkReport| pinned_link(wish, link, &ports);
+    let pin = |wish: &LinkWish, link: &LinkReport| pinned_link(wish, link, &ports, facts);
     let mut links = Vec::new();
     for wish in &expectation.links {
         let reports = report.links.iter();
@@ -90,7 +91,13 @@ fn bare_cards(report: &Report) -> Vec<String> {
 }
 
 /// `wish` of the port of `link`.
-fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWish {
+fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>, facts: &Facts) -> LinkWish {
+    let interface = link.interface.as_deref();
+    let ifindex = interface.and_then(|name| facts.netdev(name)?.ifindex);
+    let with_index = |wish: IpoibWish| IpoibWish {
+        ifindex: wish.pkey.and(ifindex),
+        ..wish
+    };
     let name = link.name.as_ref().map(|name| name.replace('/', ":"));
     let identity = link.identity.as_ref();
     LinkWish {
@@ -106,6 +113,7 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>) -> LinkWis
         identity: identity.cloned(),
         device_index: link.device_index,
         shared: identity.is_some_and(|identity| ports.is_shared(identity)),
+        ipoib: wish.ipoib.clone().map(with_index),
         netdev_index: wish.netdev.as_ref().and(link.netdev_index),
         // A link that was not verified may have another link layer and rate than expected.
         link_layer: wish
@@ -182,7 +190,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::facts::Unread;
+    use crate::facts::{Netdev, Unread};
     use crate::inet::Address;
     use crate::plan::tests::planned;
     use crate::rdma::types::{Guid, LinkLayer, PortState};
@@ -394,6 +402,35 @@ mod tests {
         let after: Expectation = serde_json::from_str(&json).unwrap();
         let found = after_boot(&after, &facts);
         assert_eq!(found, (false, "ib0 (mlx5_0/1) UNKNOWN".to_owned()));
+    }
+
+    #[test]
+    fn of_several_children_of_a_partition_the_verified_one_is_checked_under_its_new_name() {
+        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys");
+        let gathered = |tree| Facts::gather(&Root::new(sys.join(tree)), None, &[], Depth::All);
+        let mut facts = gathered("connectx6-hdr");
+        let mut child = gathered("ipoib-child").netdevs.remove(0);
+        assert_eq!(
+            (child.ifname.as_str(), child.ifindex),
+            ("ib0.8001", Some(6))
+        );
+        facts.netdevs.push(Netdev {
+            ifname: "a".to_owned(),
+            ifindex: Some(7),
+            ..child.clone()
+        });
+        facts.netdevs.push(child.clone());
+        let expectation = expectation("ib.pkey=ib0.8001");
+        let report = verify(&expectation, &facts);
+        let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
+        assert!(json.contains(r#""pkey":32769,"ifindex":6,"#), "{json}");
+        let after: Expectation = serde_json::from_str(&json).unwrap();
+        child.ifname = "b".to_owned();
+        child.up = false;
+        facts.netdevs.pop();
+        facts.netdevs.push(child);
+        let found = after_boot(&after, &facts);
+        assert_eq!(found, (false, "b (mlx5_0/1) CRITICAL".to_owned()));
     }
 
     #[test]

@@ -73,6 +73,7 @@ mod tests {
                 mode: None,
                 pkey: None,
                 child,
+                legacy: false,
             }),
             ..Netdev::default()
         }

@@ -449,7 +449,7 @@ fn on_bond(
         let link = lookup.links.iter().find(|link| link.target == *slave)?;
         let ipoib = link.ipoib.as_ref()?;
         let mut ports = lookup.ports.of(link).into_iter();
-        ports.find_map(|port| Some((ipoib, rules::interface(ipoib, port, facts)?)))
+        ports.find_map(|port| Some((ipoib, rules::interface(link, port, facts)?)))
     };
     let slaves: Vec<(String, Option<String>)> = bond
         .slaves
@@ -499,7 +499,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     let wish = &lookup.with_layer(wish, port);
     let is_expected = rules::wants_interface(wish, port, &lookup.named);
     let ipoib = wish.ipoib.as_ref().filter(|_| is_expected);
-    let found = ipoib.and_then(|wish| rules::interface(wish, port, facts));
+    let found = ipoib.and_then(|_| rules::interface(wish, port, facts));
     let absent = Netdev::default();
     let netdev = found.unwrap_or(&absent);
     let name = found.map(|netdev| netdev.ifname.as_str());

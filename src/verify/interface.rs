@@ -63,7 +63,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
             ),
         };
     };
-    let parent = rules::interface(&IpoibWish::default(), port, facts);
+    let parent = rules::own_interface(port, facts);
     let expected = format!("a child of P_Key {pkey:#06x}");
     match parent {
         // Before the subnet manager has configured the port, this is the P_Key of the card.

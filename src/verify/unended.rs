@@ -6,7 +6,6 @@ use super::checks::Id;
 use super::object::{Interface, Object};
 use crate::facts::{Facts, PortRef, Unended, rules};
 use crate::verify::report::Finding;
-use crate::wish::ipoib::IpoibWish;
 use crate::wish::selector::{Means, Selector};
 
 /// Takes the writes into account. While the types of its card's ports are written, a port is not
@@ -77,7 +76,7 @@ fn is_interface(name: &str, object: &Object<'_>, facts: &Facts) -> bool {
         Some(own) => own == name,
         None => {
             let port = object.link.as_ref().and_then(|link| link.port);
-            let parent = port.and_then(|port| rules::interface(&IpoibWish::default(), port, facts));
+            let parent = port.and_then(|port| rules::own_interface(port, facts));
             parent.is_some_and(|parent| parent.ifname == name)
         }
     };
@@ -94,7 +93,7 @@ mod tests {
     use crate::verify::object::Link;
     use crate::verify::report::Status;
     use crate::wish::expectation::LinkWish;
-    use crate::wish::ipoib::IpoibFacts;
+    use crate::wish::ipoib::{IpoibFacts, IpoibWish};
 
     fn stuck(object: &str, is_port_types: bool) -> Facts {
         Facts {
@@ -163,6 +162,7 @@ mod tests {
                 mode: None,
                 pkey: Some(0xffff),
                 child: false,
+                legacy: false,
             }),
             ..Netdev::default()
         };

@@ -87,6 +87,9 @@ pub struct IpoibWish {
     pub ifname: Option<String>,
     /// The P_Key of a child, full membership bit set; none: the parent interface.
     pub pkey: Option<u16>,
+    /// Index of the child at the handover: several may have the P_Key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ifindex: Option<u32>,
     /// Mode; none if the kernel's mode is not changed.
     pub mode: Option<RequestedMode>,
     /// MTU; none for the MTU of the mode.
@@ -330,6 +333,9 @@ pub struct IpoibFacts {
     pub pkey: Option<u16>,
     /// A child of another interface.
     pub child: bool,
+    /// Of children: made through `create_child` of the parent, not through rtnetlink.
+    #[serde(skip)]
+    pub legacy: bool,
 }
 
 /// The name the kernel gives to a child.
