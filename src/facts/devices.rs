@@ -136,6 +136,12 @@ impl Device {
         self.driver.as_deref().is_some_and(drivers::is_omni_path)
     }
 
+    /// Whether this is a function of an mlx5 card: of the PCI bus, or a sub-function (mlx5_sf_driver of
+    /// drivers/net/ethernet/mellanox/mlx5/core/sf/dev/driver.c).
+    pub fn is_mlx5(&self) -> bool {
+        matches!(self.driver.as_deref(), Some("mlx5_core" | "mlx5_core.sf"))
+    }
+
     /// Whether this is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet
     /// card below it (siw_device_create, drivers/infiniband/sw/siw/siw_main.c). Soft-RoCE has a `parent`
     /// (parent_show, drivers/infiniband/sw/rxe/rxe_verbs.c). siw is an iWARP device without a firmware

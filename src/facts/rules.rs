@@ -70,7 +70,7 @@ pub fn can_connect(netdev: &Netdev) -> bool {
 pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
     rate.speed == "SDR"
         && port.port.link_layer == Some(LinkLayer::InfiniBand)
-        && port.device.driver.as_deref() == Some("mlx5_core")
+        && port.device.is_mlx5()
 }
 
 /// Whether this is the rate that an Ethernet port may have in place of a faster one: of mlx5 4X QDR
@@ -78,10 +78,7 @@ pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
 /// drivers/infiniband/core/verbs.c). Mostly the rate is right.
 pub fn is_default_of_ethernet(port: PortRef<'_>, rate: &Rate) -> bool {
     let device = port.device;
-    let speed = match device.driver.as_deref() {
-        Some("mlx5_core") => "QDR",
-        _ => "EDR",
-    };
+    let speed = if device.is_mlx5() { "QDR" } else { "EDR" };
     port.port.link_layer == Some(LinkLayer::Ethernet)
         && !device.is_software()
         && rate.width == 4
@@ -287,6 +284,61 @@ mod tests {
     const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
     const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+
+    #[test]
+    fn rates_that_stand_for_unknown_ones_are_those_of_the_driver() {
+        let (infiniband, ethernet) = (LinkLayer::InfiniBand, LinkLayer::Ethernet);
+        for (driver, layer, rate, expected) in [
+            ("mlx5_core", infiniband, "10 Gb/sec (4X SDR)", (true, false)),
+            (
+                "mlx5_core.sf",
+                infiniband,
+                "10 Gb/sec (4X SDR)",
+                (true, false),
+            ),
+            (
+                "mlx4_core",
+                infiniband,
+                "10 Gb/sec (4X SDR)",
+                (false, false),
+            ),
+            ("mlx5_core", ethernet, "40 Gb/sec (4X QDR)", (false, true)),
+            (
+                "mlx5_core.sf",
+                ethernet,
+                "40 Gb/sec (4X QDR)",
+                (false, true),
+            ),
+            (
+                "mlx5_core.sf",
+                ethernet,
+                "100 Gb/sec (4X EDR)",
+                (false, false),
+            ),
+            ("bnxt_en", ethernet, "40 Gb/sec (4X QDR)", (false, false)),
+            ("bnxt_en", ethernet, "100 Gb/sec (4X EDR)", (false, true)),
+        ] {
+            let device = Device {
+                driver: Some(driver.to_owned()),
+                bus_address: Some("0000:81:00.0".to_owned()),
+                ..Device::default()
+            };
+            let port = &Port {
+                link_layer: Some(layer),
+                ..Port::default()
+            };
+            let port = PortRef {
+                device: &device,
+                port,
+            };
+            let rate = crate::rdma::parse::rate(rate).unwrap();
+            let found = (
+                may_be_faster(port, &rate),
+                is_default_of_ethernet(port, &rate),
+            );
+            assert_eq!(found, expected, "{driver} {layer} {rate:?}");
+        }
+    }
 
     #[test]
     fn connected_mode_needs_the_flag_in_the_address() {
