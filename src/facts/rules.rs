@@ -73,6 +73,13 @@ pub fn may_be_faster(port: PortRef<'_>, rate: &Rate) -> bool {
         && port.device.is_mlx5()
 }
 
+/// The rate in Gb/s that an Omni-Path link has at most of which the kernel reports one lane: it does
+/// so of two and three lanes too (opa_width_to_ib, drivers/infiniband/hw/hfi1/verbs.c).
+pub fn with_three_lanes(port: PortRef<'_>, rate: &Rate) -> Option<f64> {
+    let is_unsure = port.device.is_omni_path() && rate.width == 1;
+    is_unsure.then_some(3.0 * rate.gbps)
+}
+
 /// Whether this is the rate that an Ethernet port may have in place of a faster one: of mlx5 4X QDR
 /// (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c), of other cards 4X EDR (ib_get_eth_speed,
 /// drivers/infiniband/core/verbs.c). Mostly the rate is right.

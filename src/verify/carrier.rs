@@ -110,10 +110,14 @@ fn unfit(id: Id, group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Opt
     }
     let required = f64::from(group.megabits?) / 1000.0;
     let rate = port.port.rate.as_ref();
-    let actual = rate.filter(|rate| !rules::may_be_faster(port, rate))?.gbps;
-    (required > actual).then(|| {
+    let rate = rate.filter(|rate| !rules::may_be_faster(port, rate))?;
+    let (most, limit) = match rules::with_three_lanes(port, rate) {
+        Some(most) => (most, " at most"),
+        None => (rate.gbps, ""),
+    };
+    (required > most).then(|| {
         failed(&format!(
-            "the broadcast group has rate {required} Gb/sec, but this port runs at {actual} Gb/sec"
+            "the broadcast group has rate {required} Gb/sec, but this port runs at {most} Gb/sec{limit}"
         ))
         .hint("lower the group's rate= in partitions.conf, or find out why the port is slow (cable, lanes)")
     })

@@ -336,7 +336,7 @@ table! {
         awaits: Setting,
         files: [&["{port}/rate"]],
         applies: port(|port, _| degraded::has_one_lane(port.found.port)),
-        evaluate: |port, _| degraded::lanes(port.found.port),
+        evaluate: |port, _| degraded::lanes(port.found),
     }
     PortSpeed {
         name: "port.speed",

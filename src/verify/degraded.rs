@@ -4,7 +4,7 @@
 use super::checks::Id;
 use super::object::Port;
 use crate::facts::pcie::PcieLink;
-use crate::facts::{self, Facts, PortRef};
+use crate::facts::{self, Facts, PortRef, rules};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::Finding;
 
@@ -18,9 +18,18 @@ pub fn has_one_lane(port: &facts::Port) -> bool {
 }
 
 /// Finding of `port.lanes` for a port of which [`has_one_lane`] is true.
-pub fn lanes(port: &facts::Port) -> Finding {
-    let found = port.rate.as_ref().map_or("", |rate| rate.text.as_str());
-    Finding::failed(Id::PortLanes, found, "4 lanes")
+pub fn lanes(found: PortRef<'_>) -> Finding {
+    let Some(rate) = &found.port.rate else {
+        return Finding::unknown(Id::PortLanes);
+    };
+    let finding = Finding::failed(Id::PortLanes, &rate.text, "4 lanes");
+    match rules::with_three_lanes(found, rate) {
+        Some(_) => finding.hint(
+            "check the cable, the transceiver and the switch port: the link lost one to three of its four lanes \
+             (of two and three lanes too the kernel reports one)",
+        ),
+        None => finding,
+    }
 }
 
 /// Whether `port.speed` applies: a port of the same kind is faster, nobody requested a rate of this

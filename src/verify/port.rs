@@ -269,6 +269,19 @@ pub fn rate(port: &Port<'_>) -> Finding {
             }
         })
         }
+        Some(rate)
+            if rules::with_three_lanes(port.found, rate)
+                .is_some_and(|most| most * 1000.0 >= required) =>
+        {
+            Finding {
+                expected: Some(expected),
+                ..Finding::unanswered(id, &rate.text)
+            }
+            .hint(
+                "the kernel cannot tell: it reports one lane of an Omni-Path link with two or three lanes; \
+                 check the cable, the transceiver and the switch port; see the lanes with opainfo",
+            )
+        }
         Some(rate) => Finding::failed(id, &rate.text, &expected),
     }
 }

@@ -327,7 +327,8 @@ pub struct LinkReport {
     pub link_layer: Option<LinkLayer>,
     /// Rate as sysfs spells it.
     pub rate: Option<String>,
-    /// The kernel may report SDR in place of a speed that it does not know.
+    /// The kernel may report SDR in place of a speed that it does not know, and one lane of an
+    /// Omni-Path link in place of three.
     #[serde(skip)]
     pub is_rate_unsure: bool,
     /// The netdev attached to the port.
@@ -370,7 +371,9 @@ impl LinkReport {
             rate: port.and_then(|p| p.port.rate.as_ref().map(|r| r.text.clone())),
             is_rate_unsure: port.is_some_and(|p| {
                 let rate = p.port.rate.as_ref();
-                rate.is_some_and(|rate| rules::may_be_faster(p, rate))
+                rate.is_some_and(|rate| {
+                    rules::may_be_faster(p, rate) || rules::with_three_lanes(p, rate).is_some()
+                })
             }),
             netdev: port.and_then(|p| p.port.netdev.clone()),
             interface: None,

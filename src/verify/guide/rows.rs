@@ -209,11 +209,12 @@ pub fn guide(id: Id) -> Guide {
         Id::PortRate => Guide {
             detail: "Only with rd.ib.rate=. The kernel reports 10 Gb/sec (4X SDR) for each speed that it \
                      does not know (NDR, XDR); for an Ethernet port 40 Gb/sec (4X QDR) on mlx5 and 100 Gb/sec \
-                     (4X EDR) on other cards: the check is unknown then.",
+                     (4X EDR) on other cards; one lane for an Omni-Path link with two or three: the check is \
+                     unknown then.",
             ..SLOW
         },
         Id::PortLanes => Guide {
-            detail: "InfiniBand only, and in reports only if the link has one lane.",
+            detail: "InfiniBand only, and in reports only if the link has one lane, on Omni-Path one to three.",
             ..SLOW
         },
         Id::PortSpeed => Guide {
