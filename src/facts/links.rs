@@ -3,12 +3,13 @@
 //! changes (up, carrier, operational state, MTU), sysfs for what identifies an interface; in a
 //! saved tree: sysfs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rtnetlink::{Dumps, Link};
-use super::{Look, Netdev};
+use super::{Device, Look, Netdev, Port};
 use crate::hardware::{HardwareType, pkey_of_broadcast, unhex};
 use crate::rdma::netlink::Error;
+use crate::rdma::types::Guid;
 use crate::system::root::natural;
 use crate::wish::bond::BondFacts;
 use crate::wish::ipoib::{self, IpoibFacts};
@@ -226,6 +227,49 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
     in_state(netdev, state)
 }
 
+/// Root may give an interface and its children another GID of their port (ipoib_set_mac and
+/// set_base_guid of drivers/infiniband/ulp/ipoib/ipoib_main.c): an address whose GUID no port has is
+/// that of the port with the device and the number of the parent. Without its number a card with
+/// several ports is left out.
+pub(super) fn bind_aliases(netdevs: &mut [Netdev], devices: &[Device], look: &mut Look<'_>) {
+    let ports = || devices.iter().flat_map(|device| &device.ports);
+    let known: BTreeSet<Guid> = ports().filter_map(|port| port.port_guid).collect();
+    let mut aliases: BTreeMap<Guid, Option<Guid>> = BTreeMap::new();
+    for netdev in netdevs.iter() {
+        let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
+        let guid = netdev.port_guid().filter(|guid| !known.contains(guid));
+        let (Some(guid), Some(card), true) = (guid, &netdev.bus_address, is_parent) else {
+            continue;
+        };
+        let is_below = |device: &&Device| device.bus_address.as_ref() == Some(card);
+        let below = devices.iter().filter(is_below);
+        let below: Vec<&Port> = below
+            .flat_map(|device| &device.ports)
+            .filter(|port| port.role.is_link())
+            .collect();
+        let port = match below[..] {
+            [port] => port.port_guid,
+            _ => {
+                let path = format!("{CLASS}/{}/dev_id", netdev.ifname);
+                let number = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16);
+                let number = look
+                    .parsed(&path, number)
+                    .and_then(|index| index.checked_add(1));
+                let mut numbered = below.iter().filter(|port| Some(port.port) == number);
+                let port = numbered.next().filter(|_| numbered.next().is_none());
+                port.and_then(|port| port.port_guid)
+            }
+        };
+        // Ports with the same other GUID: of their children nothing tells which one is below.
+        let same = aliases.entry(guid).or_insert(port);
+        *same = same.filter(|_| *same == port);
+    }
+    for netdev in netdevs.iter_mut() {
+        let guid = netdev.port_guid();
+        netdev.alias_of = guid.and_then(|guid| *aliases.get(&guid)?);
+    }
+}
+
 fn in_state(netdev: Netdev, state: State) -> Netdev {
     Netdev {
         ifindex: state.ifindex,
@@ -262,6 +306,7 @@ fn bond(look: &mut Look<'_>, base: &str) -> BondFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::root::Root;
 
     #[test]
     fn a_link_has_the_values_of_its_files() {
@@ -331,6 +376,58 @@ mod tests {
             change(&mut link);
             assert!(!has_same_files(&up, &link), "{link:?}");
         }
+    }
+
+    #[test]
+    fn an_address_with_another_gid_of_the_port_is_of_the_port_with_its_device_and_number() {
+        let bound = |guids: [u8; 4], ports: u32, dev_ids: [Option<&str>; 2]| {
+            let dir = tempfile::tempdir().unwrap();
+            let netdev = |(index, last): (usize, u8)| {
+                let address = format!("{}{last:02x}", "00:".repeat(19));
+                let child = index > 1;
+                Netdev {
+                    ifname: format!("ib{index}"),
+                    address: address.parse().ok(),
+                    bus_address: (!child).then(|| "card".to_owned()),
+                    ipoib: Some(IpoibFacts {
+                        mode: None,
+                        pkey: None,
+                        child,
+                        legacy: child,
+                    }),
+                    ..Netdev::default()
+                }
+            };
+            let mut netdevs: Vec<Netdev> = guids.into_iter().enumerate().map(netdev).collect();
+            for (netdev, dev_id) in netdevs.iter().zip(dev_ids) {
+                let base = dir.path().join(format!("sys/class/net/{}", netdev.ifname));
+                std::fs::create_dir_all(&base).unwrap();
+                if let Some(dev_id) = dev_id {
+                    std::fs::write(base.join("dev_id"), dev_id).unwrap();
+                }
+            }
+            let port = |number: u32| Port {
+                port: number,
+                port_guid: Some(Guid(u64::from(number))),
+                ..Port::default()
+            };
+            let device = Device {
+                bus_address: Some("card".to_owned()),
+                ports: (1..=ports).map(port).collect(),
+                ..Device::default()
+            };
+            let root = Root::new(dir.path());
+            bind_aliases(&mut netdevs, &[device], &mut Look::new(&root));
+            let found = netdevs.iter().map(|netdev| netdev.port_guid().unwrap().0);
+            found.collect::<Vec<_>>()
+        };
+        let numbers = [Some("0x0\n"), Some("0x1\n")];
+        assert_eq!(bound([9, 1, 9, 8], 1, [None; 2]), [1, 1, 1, 8]);
+        assert_eq!(bound([1, 9, 9, 1], 2, numbers), [1, 2, 2, 1]);
+        assert_eq!(bound([8, 9, 9, 8], 2, numbers), [1, 2, 2, 1]);
+        assert_eq!(bound([1, 9, 9, 1], 2, [None; 2]), [1, 9, 9, 1]);
+        assert_eq!(bound([9, 9, 9, 1], 2, numbers), [9, 9, 9, 1]);
+        assert_eq!(bound([1, 9, 9, 1], 2, [None, Some("0x4\n")]), [1, 9, 9, 1]);
     }
 
     #[test]

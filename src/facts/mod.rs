@@ -260,6 +260,9 @@ pub struct Netdev {
     pub lower: Option<u32>,
     /// Name of the underlying device on its bus.
     pub bus_address: Option<String>,
+    /// GUID of the port below an IPoIB interface whose address has another GID of the port.
+    #[serde(skip)]
+    pub alias_of: Option<Guid>,
     /// Attributes of an IPoIB interface.
     pub ipoib: Option<IpoibFacts>,
     /// Attributes of a bond.
@@ -342,7 +345,8 @@ impl Netdev {
 
     /// GUID of the port below an IPoIB interface, from its hardware address.
     pub fn port_guid(&self) -> Option<Guid> {
-        self.address.as_ref().and_then(HardwareAddress::port_guid)
+        let of_address = || self.address.as_ref().and_then(HardwareAddress::port_guid);
+        self.alias_of.or_else(of_address)
     }
 
     /// Whether it is an IPoIB interface over this port, or a bond with such an interface: the last 8
@@ -409,6 +413,7 @@ impl Facts {
         routes::add(&mut netdevs, &mut look, &mut memory.links);
         devices::bind_netdevs(&mut devices, &netdevs);
         role::assign(&mut devices, &mut look);
+        links::bind_aliases(&mut netdevs, &devices, &mut look);
         let modules = look.modules(modules);
         memory.end(&mut look);
         let mut facts = Facts {
