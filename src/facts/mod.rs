@@ -501,7 +501,9 @@ impl Facts {
         keep(root, SA_ANSWERS, &self.subnet_administrator);
         keep(root, SM_ANSWERS, &self.subnet_managers);
         keep(root, SERVERS, &self.servers);
-        root.keep(TAKEN, &self.taken_ns);
+        if self.taken_ns != 0 {
+            root.keep(TAKEN, &self.taken_ns);
+        }
         keep(root, rootfs::CONNECTIONS, &self.connections);
         let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
         let lost: Vec<&Unread> = self.unread.iter().filter(is_lost).collect();
