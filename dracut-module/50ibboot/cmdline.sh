@@ -50,5 +50,7 @@ fi
 
 # shellcheck disable=SC2154
 echo "$hookdir" > /run/ibboot/hookdir
+# With rd.hostonly=0 dracut 059 has removed the folder.
+mkdir -p "$hookdir/initqueue/finished"
 ln -sf /usr/lib/ibboot/job.sh "$hookdir/initqueue/50-ibboot.sh"
 ln -sf /usr/lib/ibboot/finished.sh "$hookdir/initqueue/finished/50-ibboot.sh"

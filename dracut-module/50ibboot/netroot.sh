@@ -15,8 +15,9 @@ elif [ -n "$ibboot_steps" ]; then
     (
         printf '%s\n' "$ibboot_steps" | while read -r ibboot_word ibboot_name; do
             case $ibboot_word in
-                # A hook may exit: the next steps follow all the same.
-                online) (source_hook initqueue/online "$ibboot_name") ;;
+                # A hook may exit: the next steps follow all the same. A hook that runs once removes $job, which is
+                # ibboot's here.
+                online) (unset job && source_hook initqueue/online "$ibboot_name") ;;
                 mount) [ ! -x /sbin/netroot ] || IBBOOT_TURN=1 /sbin/netroot "$ibboot_name" ;;
                 nvme) nvme connect-all ;;
             esac < /dev/null

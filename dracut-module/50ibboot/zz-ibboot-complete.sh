@@ -27,7 +27,8 @@ unset ibboot_late
 # of dracut's queue creates the file then.
 for ibboot_break in pre-udev pre-trigger initqueue; do
     [ -e /run/ibboot/requested ] || break
-    if getarg "rd.break=$ibboot_break" || getarg "rdbreak=$ibboot_break"; then
+    # dracut 106 stops at each breakpoint of several, and getarg finds the last one only.
+    if getargs "rd.break=$ibboot_break" > /dev/null || getargs "rdbreak=$ibboot_break" > /dev/null; then
         unset ibboot_break
         return 0
     fi

@@ -38,17 +38,18 @@ cmdline() { echo "$*" > /proc/cmdline; }
 getcmdline() { cat /etc/cmdline.d/*.conf /proc/cmdline 2> /dev/null; }
 getarg() {
     case $1 in
-        *=?*) tr ' ' '\n' < /proc/cmdline | grep -qxF "$1" ;;
+        *=?*) [ "$(getarg "${1%%=*}=")" = "${1#*=}" ] ;;
         *) tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1 ;;
     esac
 }
+getargs() { tr ' ' '\n' < /proc/cmdline | grep -xF "$1"; }
 emergency_shell() { echo "emergency_shell $*"; }
 warn() { echo "warn $*"; }
 sleep() { :; }
 result() { echo "result: $(tr '\n' '|' < /run/ibboot/result)"; }
-source_hook() { if [ "$1" = initqueue/online ]; then echo "online $2"; else . "$lib/$1.sh"; fi; }
+source_hook() { if [ "$1" = initqueue/online ]; then echo "online $2${job:+, job $job}"; else . "$lib/$1.sh"; fi; }
 # A turn of dracut's queue, and the end of what it started.
-turn() { source_hook job; wait; (source_hook finished) && echo finished || :; }
+turn() { job=$hookdir/initqueue/50-ibboot.sh; source_hook job; unset job; wait; (source_hook finished) && echo finished || :; }
 cmdline 'root=/dev/vda'
 uptime 5.25
 set +e
