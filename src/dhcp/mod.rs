@@ -9,7 +9,7 @@ mod conduct;
 pub mod hardware;
 pub mod identity;
 pub mod lifetime;
-mod names;
+pub(crate) mod names;
 pub mod progress;
 mod random;
 mod traffic;

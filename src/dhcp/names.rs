@@ -3,6 +3,8 @@
 
 /// Longest host or domain name (RFC 1035 2.3.4).
 const NAME: usize = 253;
+/// Longest host name of the kernel in bytes (HOST_NAME_MAX).
+pub(crate) const HOST_NAME_MAX: usize = 64;
 /// Domains that are accepted from a search list.
 pub(super) const DOMAINS: usize = 32;
 

@@ -6,12 +6,11 @@ use std::fmt;
 use kernel_cmdline::{DEVICE_NAME, INTERFACE_NAME, PortType};
 use serde::{Deserialize, Serialize};
 
+use crate::dhcp::names::HOST_NAME_MAX;
 use crate::error::{Error, Result};
 use crate::system::drivers::{ASYNC_PROBE, NO_BOND};
 use crate::wish::ipoib::{Autoconf, Mode};
 
-/// Longest host name in bytes (HOST_NAME_MAX).
-const HOST_NAME: usize = 64;
 /// Longest name of an option of a bond in bytes; the kernel has none above 20.
 const OPTION: usize = 63;
 /// Longest value of an option of a bond in bytes: a kernel command line has at most 4096.
@@ -221,7 +220,7 @@ impl Write {
             Write::HostName(name) => {
                 let is_plain =
                     |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-                let is_one = name.len() <= HOST_NAME && name.bytes().all(is_plain);
+                let is_one = name.len() <= HOST_NAME_MAX && name.bytes().all(is_plain);
                 must(is_one && !name.is_empty(), "host name", name)
             }
         }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use kernel_cmdline::is_plain;
 
 use super::{Route, bounds, is_destination, is_host};
-use crate::dhcp::names::{DOMAINS, is_name, search_list};
+use crate::dhcp::names::{DOMAINS, HOST_NAME_MAX, is_name, search_list};
 use crate::dhcp::v4::packet::{Message, option};
 
 /// The smallest MTU that is accepted: every link must carry IPv6 packets of this size (RFC 8200 5),
@@ -84,10 +84,17 @@ impl Taken<'_> {
     /// A name that distinguishes this node from others (RFC 6761 6.3; RFC 1123 2.1).
     pub(super) fn host_name(&mut self) -> Option<String> {
         let name = self.name(option::HOST_NAME)?;
-        match no_host_name(&name) {
-            Some(why) => self.leave_out(option::HOST_NAME, &why),
-            None => Some(name),
+        if let Some(why) = no_host_name(&name) {
+            return self.leave_out(option::HOST_NAME, &why);
         }
+        let whole = name.trim_end_matches('.');
+        if whole.len() <= HOST_NAME_MAX {
+            return Some(whole.to_owned());
+        }
+        let first = whole.split('.').next().unwrap_or_default();
+        let why = format!("{whole} has more than {HOST_NAME_MAX} bytes: {first} is used");
+        self.leave_out::<()>(option::HOST_NAME, &why);
+        Some(first.to_owned())
     }
 
     /// Host addresses; an invalid address is left out, the others stay.
@@ -202,6 +209,9 @@ impl Taken<'_> {
         const CODE: u8 = option::CLASSLESS_ROUTES;
         let mut rest = self.message.option(CODE)?;
         let mut routes = Vec::new();
+        if rest.is_empty() {
+            return self.leave_out(CODE, "wrong length");
+        }
         while let Some((&prefix, after)) = rest.split_first() {
             let significant = usize::from(prefix.div_ceil(8));
             let parts = (prefix <= 32)
@@ -232,7 +242,8 @@ impl Taken<'_> {
             }
             rest = after;
         }
-        Some(routes)
+        // A list without any route does not replace the routers (RFC 3442: 5 bytes at least).
+        (!routes.is_empty()).then_some(routes)
     }
 
     pub(super) fn domain_search(&mut self) -> Vec<String> {

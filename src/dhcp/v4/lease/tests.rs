@@ -385,6 +385,7 @@ fn routes_that_cannot_be_are_left_out() {
     const CODE: u8 = option::CLASSLESS_ROUTES;
     for value in [
         &[33, 1, 1, 1, 1, 10, 0, 0, 1][..],
+        &[],
         &[24, 10, 0],
         &[0],
         &[0, 10, 0, 0],
@@ -552,6 +553,19 @@ fn a_host_is_not_called_as_every_other_one_or_by_a_number() {
         let lease = with(option::HOST_NAME, name.as_bytes()).unwrap();
         assert_eq!(lease.host_name.as_deref(), Some(name));
     }
+}
+
+#[test]
+fn a_host_name_that_the_kernel_refuses_is_shortened() {
+    let lease = with(option::HOST_NAME, b"node1.").unwrap();
+    assert_eq!(lease.host_name.as_deref(), Some("node1"));
+    let long = format!("node1.{}.example", "c".repeat(60));
+    assert_eq!(
+        left_out(option::HOST_NAME, long.as_bytes()),
+        format!("option 12: {long} has more than 64 bytes: node1 is used")
+    );
+    let lease = with(option::HOST_NAME, long.as_bytes()).unwrap();
+    assert_eq!(lease.host_name.as_deref(), Some("node1"));
 }
 
 #[test]

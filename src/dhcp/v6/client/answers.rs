@@ -185,6 +185,22 @@ impl Client {
         (held.address != lease.address).then(|| Reason::new("another address is kept", why()))
     }
 
+    /// The lease, no longer than the one that is kept if another server granted that one: a strange server
+    /// must not silence the client for years.
+    fn shortened(&self, lease: Lease) -> Lease {
+        let held = self.held.as_ref().filter(|_| self.config.keep);
+        match held.filter(|held| held.server_id != lease.server_id) {
+            Some(held) => Lease {
+                seconds: lease.seconds.min(held.seconds),
+                preferred_s: lease.preferred_s.min(held.preferred_s),
+                renew_s: lease.renew_s.min(held.renew_s),
+                rebind_s: lease.rebind_s.min(held.rebind_s),
+                ..lease
+            },
+            None => lease,
+        }
+    }
+
     /// Handles an answer that grants or refuses.
     fn granted(&mut self, now: u64, message: &Answer) -> Vec<Action> {
         self.slow_down(message);
@@ -196,7 +212,7 @@ impl Client {
             answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
                 return self.refused(now, message, &Refusal::Ended);
             }
-            Ok(lease) => lease,
+            Ok(lease) => self.shortened(lease),
             Err(Refusal::Unusable(why)) => return self.reject(now, message, &why),
             Err(refusal) => return self.refused(now, message, &refusal),
         };

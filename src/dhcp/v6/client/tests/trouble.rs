@@ -135,6 +135,31 @@ fn a_flood_of_nonsense_with_other_bytes_each_time_is_one_line() {
 }
 
 #[test]
+fn a_lease_of_another_server_is_no_longer_than_the_one_under_the_root_was() {
+    let forever = u32::MAX;
+    for (keep, seconds, granted) in [
+        (true, forever, 600),
+        (true, 60, 60),
+        (false, forever, forever),
+    ] {
+        let mut talk = Talk::bound(keep, 600);
+        while talk.state() != State::Rebinding {
+            talk.wake();
+        }
+        talk.grant(EVIL, MINE, seconds);
+        let lease = talk.client.lease().unwrap();
+        assert_eq!((talk.state(), lease.seconds), (State::Bound, granted));
+        assert!(lease.preferred_s <= granted && lease.rebind_s <= granted);
+        assert_eq!(talk.client.due().is_some(), granted != forever);
+    }
+    // The same server may make the lease longer.
+    let mut talk = Talk::bound(true, 600);
+    talk.wake();
+    talk.grant(GOOD, MINE, forever);
+    assert_eq!(talk.client.lease().unwrap().seconds, forever);
+}
+
+#[test]
 fn the_times_of_a_lease_count_from_the_last_question() {
     let mut talk = Talk::bound(false, 100);
     talk.wake();
