@@ -115,6 +115,12 @@ fn slaves(text: &str) -> Result<Vec<Interface<'_>, BOND_SLAVES>, Problem<'_>> {
     let text = if text.is_empty() { "eth0,eth1" } else { text };
     for slave in text.split(',').filter(|slave| !slave.is_empty()) {
         let interface = Interface::parse(slave).ok_or(malformed("an interface", slave))?;
+        if slaves.contains(&interface) {
+            return Err(Problem::Contradiction {
+                what: "an interface is named twice",
+                hint: "name each interface of a bond once",
+            });
+        }
         slaves.push(interface).map_err(|_| Problem::TooMany {
             what: "interfaces of one bond",
             limit: BOND_SLAVES,

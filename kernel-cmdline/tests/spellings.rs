@@ -25,7 +25,7 @@ const SPELLINGS: [&str; 12] = [
 /// Arguments with a selector or an interface in the place of `@`.
 const PLACES: &[&str] = &[
     "bond=bond0:@",
-    "bond=bond0:@,@",
+    "bond=bond0:@,ib7",
     "bond=bond0:@:miimon=50",
     "bond=bond0:@,ib1:miimon=50,arp_ip_target=[fd00::1]:2044",
     "bond=bond0:ib1,@::2044",

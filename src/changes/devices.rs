@@ -120,15 +120,23 @@ impl Draft<'_> {
         }
     }
 
-    /// Adds default RoCE modes. Each is set once: only a new configfs directory would show the
-    /// current mode.
+    /// Adds default RoCE modes. Each is set once for a device: only a new configfs directory would show the
+    /// current mode. A device that is added again has the kernel's default (cma_add_one of cma.c) and
+    /// another index.
     pub(super) fn roce_modes(&mut self, steps: &[Step]) {
         if !self.ground.has_roce_modes() {
             return;
         }
         for ((device, port), (step, mode, link_layer)) in roce_modes(steps, self.facts) {
+            let mut devices = self.facts.devices.iter();
+            let found = devices.find(|found| found.ifname == device);
             let what = match link_layer {
-                LinkLayer::Ethernet => What::Write(Writing::RoceMode { port, mode, step }),
+                LinkLayer::Ethernet => What::Write(Writing::RoceMode {
+                    device: found.and_then(|found| found.ifindex),
+                    port,
+                    mode,
+                    step,
+                }),
                 other => What::Impossible(
                     Error::new(
                         format!("{device}/{port}"),

@@ -21,7 +21,8 @@ pub struct Done {
     /// The last step of the plan that was carried out for each port: a later step may apply to the
     /// same port when its device appears.
     port_types: BTreeMap<Port, usize>,
-    roce_modes: BTreeMap<Port, usize>,
+    /// By index of the RDMA device.
+    roce_modes: BTreeMap<(Option<u32>, Port), usize>,
     /// Number of renames of each interface index.
     renames: BTreeMap<u32, u32>,
     /// Interface index and bytes, since the interface last got carrier.
@@ -39,8 +40,11 @@ impl Done {
     pub fn allows(&self, change: &Change) -> bool {
         let object = &change.object;
         match &change.what {
-            What::Write(Writing::RoceMode { port, step, .. }) => {
-                let done = self.roce_modes.get(&(object.clone(), *port));
+            What::Write(Writing::RoceMode {
+                device, port, step, ..
+            }) => {
+                let key = (*device, (object.clone(), *port));
+                let done = self.roce_modes.get(&key);
                 done.is_none_or(|done| done < step)
             }
             What::Set(Setting::Rename(_)) => {
@@ -78,9 +82,11 @@ impl Done {
     /// Records that the change is tried now.
     pub fn record(&mut self, change: &Change) {
         match &change.what {
-            What::Write(Writing::RoceMode { port, step, .. }) => {
-                self.roce_modes
-                    .insert((change.object.clone(), *port), *step);
+            What::Write(Writing::RoceMode {
+                device, port, step, ..
+            }) => {
+                let key = (*device, (change.object.clone(), *port));
+                self.roce_modes.insert(key, *step);
             }
             What::Set(Setting::Rename(_)) => {
                 let times = self.renames.entry(change.index).or_default();

@@ -211,18 +211,23 @@ fn a_type_that_is_right_already_outlives_the_name_of_its_device() {
 }
 
 #[test]
-fn a_roce_mode_is_set_once() {
-    let machine = Machine::new("soft-roce", "rd.ib.roce=v2");
+fn a_roce_mode_is_set_once_for_a_device() {
+    let mut machine = Machine::new("soft-roce", "rd.ib.roce=v2");
     let mut done = Done::default();
-    let mut tried = || {
+    let mut tried = |machine: &Machine| {
         let changes = machine.with(&done, |_, ground| {
             ground.drivers.insert("rdma_cm".to_owned());
         });
         changes.iter().for_each(|change| done.record(change));
         lines(&changes)
     };
-    assert_eq!(tried(), ["rxe0/1: set default RoCE mode RoCE v2"]);
-    assert_eq!(tried(), none());
+    let mode = ["rxe0/1: set default RoCE mode RoCE v2"];
+    assert_eq!(tried(&machine), mode);
+    assert_eq!(tried(&machine), none());
+    // The driver has added the device again: the kernel has its default.
+    machine.facts.devices[0].ifindex = Some(99);
+    assert_eq!(tried(&machine), mode);
+    assert_eq!(tried(&machine), none());
     assert_eq!(machine.tried(&mut Done::default()), none(), "no rdma_cm");
 }
 

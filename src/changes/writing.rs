@@ -14,6 +14,8 @@ pub enum Writing {
     PortTypes(Vec<CardPort>),
     /// The default RoCE mode of a port, in the spelling of configfs.
     RoceMode {
+        /// Index of the RDMA device, which has another one when it is added again.
+        device: Option<u32>,
         /// Port number, from 1.
         port: u32,
         /// `IB/RoCE v1` or `RoCE v2`.

@@ -122,6 +122,17 @@ pub struct Source<'a> {
     pub is_writing: bool,
 }
 
+impl Source<'_> {
+    /// What is still open when the report is satisfied and the walk ends without the verdict.
+    fn obstacle(&self) -> Option<&'static str> {
+        match (self.is_loading, self.is_writing) {
+            (true, _) => Some("drivers are still loading"),
+            (false, true) => Some("settings are still being written"),
+            (false, false) => None,
+        }
+    }
+}
+
 /// The files of /run/ibboot.
 #[derive(Debug)]
 pub struct Files {
@@ -202,7 +213,10 @@ impl Files {
         };
         let reason = match now.outcome {
             Outcome::Verified => None,
-            _ if report.satisfied => untold.clone().or_else(|| report.reason()),
+            _ if report.satisfied => {
+                let reason = untold.clone().or_else(|| report.reason());
+                reason.or_else(|| source.obstacle().map(str::to_owned))
+            }
             _ => report.reason(),
         };
         let outcome = now.outcome;
@@ -224,21 +238,13 @@ impl Files {
 
 /// Logs the verdict.
 fn announce(outcome: Outcome, untold: Option<String>, source: &Source<'_>, journal: &mut Journal) {
-    let open = || {
-        let open = match (source.is_loading, source.is_writing) {
-            (true, _) => "drivers are still loading",
-            (false, true) => "settings are still being written",
-            (false, false) => return None,
-        };
-        Some(open.to_owned())
-    };
-    let obstacle = untold.or_else(open);
+    let obstacle = untold.as_deref().or_else(|| source.obstacle());
     let ending = verdict::Ending {
         outcome,
         require: source.expectation.require,
         elapsed: source.elapsed,
         next: in_initramfs(source.root).then(|| verdict::next(source.plan)),
-        obstacle: obstacle.as_deref(),
+        obstacle,
     };
     let verdict = printable(&verdict::words(source.report, &ending));
     let was_waiting = journal.waiting.end(&verdict);

@@ -53,23 +53,22 @@ pub enum Step {
 impl Situation {
     /// What the walk does after a look.
     pub fn next_step(&self) -> Step {
-        // An address stays set after the walk: first its probe must end.
-        if self.is_stopped && !self.is_claiming {
-            return if self.is_satisfied {
-                Step::End
-            } else {
-                Step::GiveUp
-            };
-        }
         // The ports of the machine are known when all drivers have probed: with async_probe modprobe
         // returns earlier, and udev loads drivers too. At the deadline the ports count that are there.
         let needs_drivers = self.needs_every_port || self.is_undecided && !self.is_late;
         let is_naming = self.is_undecided && !self.is_late && self.is_naming;
         let is_loading = self.is_loading || self.is_probing;
         let is_open = self.is_writing || is_naming || needs_drivers && is_loading;
-        if !self.is_satisfied || is_open {
-            let is_lost =
-                self.is_hopeless && !self.is_writing && !self.is_loading && !self.is_probing;
+        let is_verified = self.is_satisfied && !is_open;
+        // An address stays set after the walk: first its probe must end.
+        if self.is_stopped && !self.is_claiming {
+            return match is_verified {
+                true => Step::End,
+                false => Step::GiveUp,
+            };
+        }
+        if !is_verified {
+            let is_lost = self.is_hopeless && !self.is_writing && !is_loading && !self.is_claiming;
             return if is_lost || self.is_late {
                 Step::GiveUp
             } else {
@@ -128,6 +127,12 @@ mod tests {
         let late = |s: &mut Situation| (s.is_satisfied, s.is_late) = (false, true);
         assert_eq!(step(late), Step::GiveUp);
         let hopeless = |s: &mut Situation| (s.is_satisfied, s.is_hopeless) = (false, true);
+        // An address stays set after the walk: first its probe must end.
+        let claiming = |s: &mut Situation| {
+            hopeless(s);
+            s.is_claiming = true;
+        };
+        assert_eq!(step(claiming), Step::Wait);
         assert_eq!(step(hopeless), Step::GiveUp);
         let loading = |s: &mut Situation| {
             hopeless(s);
@@ -214,6 +219,11 @@ mod tests {
         assert_eq!(step(busy), Step::End);
         let failed = |s: &mut Situation| (s.is_stopped, s.is_satisfied) = (true, false);
         assert_eq!(step(failed), Step::GiveUp);
+        // Another port may fail yet.
+        let probing = |s: &mut Situation| {
+            (s.is_stopped, s.is_probing, s.needs_every_port) = (true, true, true);
+        };
+        assert_eq!(step(probing), Step::GiveUp);
         let claiming = |s: &mut Situation| {
             busy(s);
             s.is_claiming = true;
