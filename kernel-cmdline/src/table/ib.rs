@@ -140,7 +140,8 @@ pub(super) const GROUP: Group = Group {
                    model as one that has an RDMA device. The Data Direct function of a ConnectX-8, a function of an NVSwitch, an Ethernet controller (class 0200) without an RDMA device, a virtual function, a \
                    function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
                    -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
-                   without an RDMA device.\n\n\
+                   without an RDMA device. A selector that no port of the machine has excludes nothing: a GUID or a \
+                   PCI address stays right when udev renames a device.\n\n\
                    With ib: only InfiniBand ports count, with eth: only Ethernet ports (RoCE, iWARP); ib and eth alone \
                    are ib:any and eth:any. Without either, InfiniBand ports count if the command line requests IPoIB \
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
