@@ -27,11 +27,14 @@ unset ibboot_late
 # of dracut's queue creates the file then.
 for ibboot_break in pre-udev pre-trigger initqueue; do
     [ -e /run/ibboot/requested ] || break
-    # dracut 106 stops at each breakpoint of several, and getarg finds the last one only.
-    if getargs "rd.break=$ibboot_break" > /dev/null || getargs "rdbreak=$ibboot_break" > /dev/null; then
-        unset ibboot_break
-        return 0
-    fi
+    # dracut 106 stops at each breakpoint of several. getarg finds the last one only, and getargs of dracut 059
+    # crashes at a bare rd.break.
+    case " $(getcmdline) " in
+        *" rd.break=$ibboot_break "* | *" rdbreak=$ibboot_break "*)
+            unset ibboot_break
+            return 0
+            ;;
+    esac
 done
 unset ibboot_break
 : > /run/ibboot/complete

@@ -96,7 +96,7 @@ pub struct Facts {
     pub devices: Vec<Device>,
     /// Network interfaces, by name.
     pub netdevs: Vec<Netdev>,
-    /// Answers of the subnet administrators about interfaces without carrier, if they were queried.
+    /// Answers of the subnet administrators about interfaces, if they were queried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subnet_administrator: Vec<sa::SaAnswer>,
     /// Whether the subnet administrators of the other ports answer, if they were queried.

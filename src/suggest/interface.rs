@@ -112,8 +112,14 @@ fn name(netdev: &Netdev, facts: &Facts, found: &mut Suggestion) {
     let port = facts.ports().find(|port| port.port.port_guid == Some(guid));
     let port = port.map_or("the port".to_owned(), |port| port.name());
     let name = &netdev.ifname;
+    // The present address may have another GID of the port: that of the next boot has its GUID.
+    let own = guid.0.to_be_bytes();
+    let (kept, _) = address
+        .bytes()
+        .split_at(address.bytes().len().saturating_sub(own.len()));
+    let address = [kept, &own].concat();
     found.add(
-        format!("ifname={name}:{address}"),
+        format!("ifname={name}:{}", Hex(&address)),
         format!("{port} has the GUID {guid}; only these 8 bytes of the address count"),
     );
 }

@@ -440,6 +440,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             elapsed: self.began.elapsed(),
             is_loading: self.is_loading(facts),
             is_writing: self.parts.writes.is_any_short(),
+            is_naming: self.parts.naming.is_waiting(),
         };
         if let Some(name) = contract::host_name(&source)
             && self.tried.host_name.as_ref() != Some(&name)

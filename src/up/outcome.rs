@@ -120,15 +120,18 @@ pub struct Source<'a> {
     pub is_loading: bool,
     /// A write has begun and may soon end.
     pub is_writing: bool,
+    /// udev may rename an interface or device.
+    pub is_naming: bool,
 }
 
 impl Source<'_> {
     /// What is still open when the report is satisfied and the walk ends without the verdict.
     fn obstacle(&self) -> Option<&'static str> {
-        match (self.is_loading, self.is_writing) {
-            (true, _) => Some("drivers are still loading"),
-            (false, true) => Some("settings are still being written"),
-            (false, false) => None,
+        match (self.is_loading, self.is_writing, self.is_naming) {
+            (true, ..) => Some("drivers are still loading"),
+            (_, true, _) => Some("settings are still being written"),
+            (.., true) => Some("udev is still naming interfaces"),
+            _ => None,
         }
     }
 }

@@ -96,7 +96,7 @@ fn up_that_is_not_running_starts_after_the_last_cmdline_hook() {
         echo ended before; mkdir /run/ibboot; : > /run/ibboot/result; sh \"$lib/ended.sh\"; source_hook cmdline
         source_hook zz-ibboot-complete; ls /run/ibboot; rm -r /run/ibboot
         echo a hook failed; source_hook cmdline; source_hook job; source_hook job; ls /run/ibboot; rm -r /run/ibboot
-        echo a breakpoint; cmdline rd.ib=1 rd.break=initqueue rd.break=pre-mount; source_hook cmdline; source_hook zz-ibboot-complete
+        echo a breakpoint; cmdline rd.ib=1 rd.break rd.break=initqueue rd.break=pre-mount; source_hook cmdline; source_hook zz-ibboot-complete
         ls /run/ibboot; source_hook job; ls /run/ibboot; rm -r /run/ibboot
         echo nothing requested; cmdline ip=eth0:dhcp rd.break=initqueue; mkdir /run/ibboot; source_hook cmdline
         source_hook zz-ibboot-complete; ls /run/ibboot; sh \"$lib/ended.sh\"; find /run/ibboot 2> /dev/kmsg";

@@ -42,7 +42,6 @@ getarg() {
         *) tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1 ;;
     esac
 }
-getargs() { tr ' ' '\n' < /proc/cmdline | grep -xF "$1"; }
 emergency_shell() { echo "emergency_shell $*"; }
 warn() { echo "warn $*"; }
 sleep() { :; }

@@ -92,9 +92,15 @@ impl Taken<'_> {
             return Some(whole.to_owned());
         }
         let first = whole.split('.').next().unwrap_or_default();
-        let why = format!("{whole} has more than {HOST_NAME_MAX} bytes: {first} is used");
-        self.leave_out::<()>(option::HOST_NAME, &why);
-        Some(first.to_owned())
+        let length = format!("{whole} has more than {HOST_NAME_MAX} bytes");
+        let used = no_host_name(first).is_none();
+        let end = if used {
+            format!(": {first} is used")
+        } else {
+            String::new()
+        };
+        self.leave_out::<()>(option::HOST_NAME, &format!("{length}{end}"));
+        used.then(|| first.to_owned())
     }
 
     /// Host addresses; an invalid address is left out, the others stay.

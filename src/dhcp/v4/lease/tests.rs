@@ -566,6 +566,15 @@ fn a_host_name_that_the_kernel_refuses_is_shortened() {
     );
     let lease = with(option::HOST_NAME, long.as_bytes()).unwrap();
     assert_eq!(lease.host_name.as_deref(), Some("node1"));
+    assert!(lease.is_sound());
+    let number = format!("0042.{}.example", "c".repeat(60));
+    assert_eq!(
+        left_out(option::HOST_NAME, number.as_bytes()),
+        format!("option 12: {number} has more than 64 bytes")
+    );
+    let lease = with(option::HOST_NAME, number.as_bytes()).unwrap();
+    assert_eq!(lease.host_name, None);
+    assert!(lease.is_sound());
 }
 
 #[test]
