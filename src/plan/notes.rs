@@ -13,6 +13,7 @@ use super::{Action, Fate, Inventory, Plan};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
+use crate::wish::bond::OPTIONS;
 use crate::wish::expectation::{LinkWish, Rate, Target};
 use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, IpoibWish, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
@@ -48,6 +49,7 @@ pub fn notes(
     notes.extend(same_address(plan));
     notes.extend(unreachable_gateways(plan));
     notes.extend(idle_rates(plan, &inventory.facts));
+    notes.extend(unknown_options(plan));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
@@ -430,6 +432,24 @@ fn idle_rates(plan: &Plan, facts: &Facts) -> Vec<String> {
         is_idle.then(|| format!("rd.ib.rate={selector}={gbps}: no other argument means this port: its rate is not compared"))
     };
     expected.rates.iter().filter_map(note).collect()
+}
+
+/// Options of a bond that cannot be set: the driver has no file of this name.
+fn unknown_options(plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for link in &plan.expectation.links {
+        let options = link.bond.iter().flat_map(|bond| &bond.options);
+        let unknown = options.filter(|(option, _)| !OPTIONS.contains(&option.as_str()));
+        notes.extend(unknown.map(|(option, _)| {
+            let hint = nearest(option, OPTIONS.iter().copied());
+            let hint = hint.map_or_else(String::new, |hint| format!("; did you mean {hint}?"));
+            let bond = &link.target;
+            format!(
+                "{bond}: the kernel has no option {option} in /sys/class/net/{bond}/bonding{hint}"
+            )
+        }));
+    }
+    notes
 }
 
 fn has_omni_path(facts: &Facts) -> bool {

@@ -232,12 +232,17 @@ impl Decoder {
             context: serde_json::to_value(context)?,
             bytes: Hex(bytes).to_string(),
         };
-        let worker = match self.worker.take() {
+        // A decoder that was killed while it waited has lost no message.
+        let waiting = self.worker.take();
+        let worker = match waiting.filter(|worker| worker.send(&request).is_ok()) {
             Some(worker) => worker,
-            None => (self.start)()?,
+            None => {
+                let worker = (self.start)()?;
+                worker.send(&request)?;
+                worker
+            }
         };
         let worker = self.worker.insert(worker);
-        worker.send(&request)?;
         let deadline = Instant::now() + self.limit;
         while Instant::now() < deadline {
             match worker.receive()? {
@@ -392,6 +397,15 @@ mod tests {
         decoder.start = honest;
         decoder.prepare();
         assert!(decoder.worker.is_none() && decoder.troubles.is_empty());
+    }
+
+    #[test]
+    fn a_decoder_that_ended_while_it_waited_costs_no_message() {
+        let mut decoder = Decoder::new(ended, LIMIT);
+        decoder.prepare();
+        decoder.start = honest;
+        assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
+        assert!(decoder.troubles.is_empty());
     }
 
     #[test]

@@ -10,6 +10,41 @@ pub const MODE: &str = "active-backup";
 /// Options that the kernel accepts only once their interface is in the bond.
 const AFTER_SLAVES: [&str; 2] = ["primary", "active_slave"];
 
+/// The options that the driver has in sysfs (drivers/net/bonding/bond_sysfs.c, Linux 6.12).
+pub const OPTIONS: [&str; 31] = [
+    "active_slave",
+    "ad_actor_sys_prio",
+    "ad_actor_system",
+    "ad_select",
+    "ad_user_port_key",
+    "all_slaves_active",
+    "arp_all_targets",
+    "arp_interval",
+    "arp_ip_target",
+    "arp_missed_max",
+    "arp_validate",
+    "downdelay",
+    "fail_over_mac",
+    "lacp_active",
+    "lacp_rate",
+    "lp_interval",
+    "miimon",
+    "min_links",
+    "mode",
+    "num_grat_arp",
+    "num_unsol_na",
+    "packets_per_slave",
+    "peer_notif_delay",
+    "primary",
+    "primary_reselect",
+    "resend_igmp",
+    "tlb_dynamic_lb",
+    "updelay",
+    "use_carrier",
+    "xmit_hash_policy",
+    "queue_id",
+];
+
 /// What is requested of a bond in addition to what is requested of any interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BondWish {

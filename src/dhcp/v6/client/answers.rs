@@ -247,6 +247,13 @@ impl Client {
         actions
     }
 
+    /// Whether the message comes from the server that granted the held lease.
+    fn is_own_server(&self, message: &Answer) -> bool {
+        let server = message.server_id.as_deref().unwrap_or_default();
+        let held = self.held.as_ref();
+        held.is_some_and(|held| unhex(&held.server_id).as_deref() == Some(server))
+    }
+
     /// Handles the refusal of the answering server.
     fn refused(&mut self, now: u64, message: &Answer, refusal: &Refusal) -> Vec<Action> {
         let from = message.from;
@@ -273,7 +280,7 @@ impl Client {
                     .collect();
                 actions.extend(self.enter(now, State::Requesting));
             }
-            State::Requesting if self.held.is_some() && !self.config.keep => {
+            State::Requesting if self.is_own_server(message) && !self.config.keep => {
                 let why = format!("server {from} refuses: {refusal}");
                 return self.lost(now, refusal.kind(), &why);
             }
@@ -288,8 +295,15 @@ impl Client {
                     .saturating_mul(1_u64.checked_shl(self.refusals).unwrap_or(u64::MAX))
                     .min(longest);
                 self.refusals = self.refusals.saturating_add(1);
-                self.state = State::Waiting;
-                self.due = Some(now.saturating_add(wait));
+                // The server of the lease may still renew the lease.
+                let is_valid = self.held.is_some() && !self.config.keep;
+                self.state = if is_valid {
+                    State::Bound
+                } else {
+                    State::Waiting
+                };
+                let ends = self.ends_ns().filter(|_| is_valid).unwrap_or(u64::MAX);
+                self.due = Some(now.saturating_add(wait).min(ends));
             }
             // Other servers may still grant the address.
             _ => {}

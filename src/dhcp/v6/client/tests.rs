@@ -499,6 +499,46 @@ fn a_lease_that_the_server_forgot_is_requested_again() {
 }
 
 #[test]
+fn only_the_server_of_the_lease_ends_it_before_its_time() {
+    let mut talk = Talk::bound(false, 1000);
+    let began = talk.now;
+    while talk.state() != State::Rebinding {
+        talk.wake();
+    }
+    for _ in 0..3 {
+        assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
+        talk.hear(&talk.refusal(EVIL, 3), EVIL);
+        assert_eq!(talk.last(), (Kind::Request, Some(EVIL), Some(MINE)));
+        talk.hear(&talk.refusal(EVIL, 2), EVIL);
+        assert_eq!(talk.state(), State::Bound);
+        assert_eq!(talk.client.lease().unwrap().address, ip(MINE));
+        talk.wake();
+    }
+    talk.grant(GOOD, MINE, 1000);
+    assert_eq!(talk.actions, [Action::Bound]);
+    assert!(talk.now - began < 900 * S, "{}", talk.now - began);
+    // The lease still ends in time.
+    while talk.state() != State::Rebinding {
+        talk.wake();
+    }
+    let ends = talk.client.lease().unwrap().ends_ns().unwrap();
+    while talk.client.lease().is_some() {
+        if talk.state() == State::Rebinding {
+            talk.hear(&talk.refusal(EVIL, 3), EVIL);
+            talk.hear(&talk.refusal(EVIL, 2), EVIL);
+        }
+        talk.wake();
+    }
+    assert_eq!(talk.now, ends);
+    // Its own server.
+    let mut talk = Talk::bound(false, 1000);
+    talk.wake();
+    talk.hear(&talk.refusal(GOOD, 3), GOOD);
+    talk.hear(&talk.refusal(GOOD, 2), GOOD);
+    assert_eq!(talk.actions[1], Action::Lost(ip(MINE)));
+}
+
+#[test]
 fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
     let mut talk = Talk::bound(false, 1000);
     talk.wake();
