@@ -20,6 +20,14 @@ from .show import Show
 FIRST_KERNEL = next(iter(RELEASES))
 
 
+def say(line):
+    """Print one line of a verdict. If nobody reads the verdicts any more, the run ends."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        end(1)
+
+
 class Tally:
     """Verdicts, one line each, counted."""
 
@@ -31,21 +39,21 @@ class Tally:
         """A case passed."""
         with self.lock:
             self.passed += 1
-            print(f"ok {label} {seconds:.1f} s", flush=True)
+            say(f"ok {label} {seconds:.1f} s")
 
     def fail(self, label, why):
         """A case failed: all reasons, the first one on the line of the verdict."""
         with self.lock:
             self.failed += 1
-            print(f"FAIL {label} {why[0]}", flush=True)
+            say(f"FAIL {label} {why[0]}")
             for more in why[1:]:
-                print(f"     {label} {more}", flush=True)
+                say(f"     {label} {more}")
 
     def skip(self, label, why):
         """A case that cannot run here is reported, never dropped silently."""
         with self.lock:
             self.skipped += 1
-            print(f"skip {label} {why}", flush=True)
+            say(f"skip {label} {why}")
 
 
 def label_of(name, kernel):
@@ -126,10 +134,15 @@ def handle_signals():
 
 
 def interrupted(number, _frame):
+    """What a signal does."""
+    end(128 + number)
+
+
+def end(code):
     """End the guests and the steps that build images, and exit without waiting for the threads."""
     kill_all()
     end_all()
-    os._exit(128 + number)
+    os._exit(code)
 
 
 def run_all(arguments, chosen):

@@ -21,6 +21,7 @@ def faults(case, boot):
     found = []
     found += ending(case, boot)
     found += emulator(boot)
+    found += files(case, boot)
     found += [f"action: {why}" for why in boot.missed]
     found += verdict(case, boot)
     found += console(case, boot)
@@ -57,6 +58,18 @@ def emulator(boot):
     if last_line(boot) == NOTHING and told.exists():
         refused += told.read_text(errors="replace").strip().splitlines()[-1:]
     return [f"QEMU: {why}" for why in refused]
+
+
+def files(case, boot):
+    """The faults of the guest's files: without its kernel log no pattern can fail. A crash kernel sends
+    no log."""
+    if boot.timed_out or case.ends == "dump":
+        return []
+    found = [] if boot.kmsg else ["kmsg.txt: the log of the guest's kernel is missing"]
+    damaged = boot.folder / "files.error"
+    if damaged.exists():
+        found.append(f"files.tar: {damaged.read_text().strip()}")
+    return found
 
 
 def dump(boot, stages):

@@ -19,6 +19,9 @@ CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 MEMORY_MIB = 1536
 PEER_MEMORY_MIB = 768
 
+# A harness that is killed takes its guests along: nobody else ends them.
+WITH_US = ("setpriv", "--pdeathsig", "KILL")
+
 # All running guests, so that an interrupted harness can end them.
 running = set()
 
@@ -122,7 +125,7 @@ class Peer:
         argv += ["-serial", f"file:{folder / 'peer.log'}", *card(0, f"socket,fd={here.fileno()}", "52:54:00:1b:b1:00")]
         (folder / "peer.argv").write_text("\n".join(argv) + "\n")
         self.process = subprocess.Popen(
-            argv,
+            [*WITH_US, *argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=open(folder / "peer.err", "wb"),
@@ -170,7 +173,7 @@ class Machine:
         (folder / "qemu.argv").write_text("\n".join(argv) + "\n")
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            argv,
+            [*WITH_US, *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=open(folder / "qemu.err", "wb"),

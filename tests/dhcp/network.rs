@@ -121,6 +121,8 @@ impl Server {
         let file = File::create(&log).unwrap();
         let child = Command::new(program[0])
             .args(&program[1..])
+            // Tests wait for what the server prints: in English.
+            .env("LC_ALL", "C")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
