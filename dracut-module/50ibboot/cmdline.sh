@@ -17,7 +17,8 @@ case $? in
     2)
         # A later hook took the request back.
         if [ -e /run/ibboot/requested ]; then
-            rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/finished/50-ibboot.sh"
+            rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/settled/99-ibboot.sh" \
+                "$hookdir/initqueue/finished/50-ibboot.sh"
             rm -f /etc/cmdline.d/93-ibboot.conf
             /usr/sbin/ibboot --limit 10 up --reserve
             rm -f /run/ibboot/requested /run/ibboot/result /run/ibboot/hold /run/ibboot/alone /run/ibboot/alone-nm
@@ -51,6 +52,7 @@ fi
 # shellcheck disable=SC2154
 echo "$hookdir" > /run/ibboot/hookdir
 # With rd.hostonly=0 dracut 059 has removed the folder.
-mkdir -p "$hookdir/initqueue/finished"
+mkdir -p "$hookdir/initqueue/finished" "$hookdir/initqueue/settled"
 ln -sf /usr/lib/ibboot/job.sh "$hookdir/initqueue/50-ibboot.sh"
+ln -sf /usr/lib/ibboot/settled.sh "$hookdir/initqueue/settled/99-ibboot.sh"
 ln -sf /usr/lib/ibboot/finished.sh "$hookdir/initqueue/finished/50-ibboot.sh"

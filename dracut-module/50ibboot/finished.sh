@@ -4,4 +4,5 @@
 # initqueue/finished: reports whether the boot may continue. dracut sources this script in a
 # subshell.
 
-[ -e /run/ibboot/result ] && NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn --finished
+# shellcheck disable=SC2154
+[ -e /run/ibboot/result ] && netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn --finished

@@ -3,9 +3,18 @@
 #
 # netroot, sourced by /sbin/netroot before it mounts the root file system: if the root file system
 # comes over a link of ibboot, netroot must not run when another network module's interface is up.
-# It runs after the verdict (netroot.sh).
+# It runs after the verdict (netroot.sh). Nor must it run beside a netroot of ibboot: a handler that
+# downloads or unpacks expects to be alone.
 
-[ -e /run/ibboot/hold ] && [ -z "$IBBOOT_TURN" ] || return 0
+[ -z "$IBBOOT_TURN" ] || return 0
+ibboot_attempt=''
+# shellcheck disable=SC2154
+case $netroot in
+    # A mount over a broken path may never return.
+    nfs:* | nfs4:* | cifs:* | smb:*) ;;
+    *) [ ! -e /run/ibboot/netroot ] || read -r ibboot_attempt _ < /run/ibboot/netroot ;;
+esac
+[ -e /run/ibboot/hold ] || [ "$ibboot_attempt" = running ] || return 0
 # An interface that is brought up by hand mounts nothing.
 # shellcheck disable=SC2154
 [ -n "$handler" ] || return 0

@@ -63,5 +63,14 @@ case $ibboot_verdict in
         ;;
 esac
 unset ibboot_verdict ibboot_reason
+
+# Hooks of settled prepare what those of online use: the first turn after the verdict is that of settled.sh,
+# unless udev is busy for 10 s.
+read -r ibboot_now _ < /proc/uptime
+ibboot_now=${ibboot_now%%.*}
+ibboot_decided=${ibboot_decided:-$ibboot_now}
 # shellcheck source=/dev/null
-. /usr/lib/ibboot/netroot.sh
+if [ -e /run/ibboot/settled ] || [ "$ibboot_now" -ge "$((ibboot_decided + 10))" ]; then
+    . /usr/lib/ibboot/netroot.sh
+fi
+unset ibboot_now

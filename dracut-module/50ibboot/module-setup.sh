@@ -130,6 +130,7 @@ install() {
     inst_hook netroot 05 "$moddir/hold.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
+    inst_simple "$moddir/settled.sh" /usr/lib/ibboot/settled.sh
     inst_simple "$moddir/netroot.sh" /usr/lib/ibboot/netroot.sh
     inst_simple "$moddir/finished.sh" /usr/lib/ibboot/finished.sh
     inst_simple "$moddir/ended.sh" /usr/lib/ibboot/ended.sh

@@ -231,7 +231,8 @@ pub fn turn(state: &State) -> Turn {
 }
 
 /// Whether dracut's queue may end: the verdict allows the boot to continue, and dracut continued
-/// over each verified interface or the root file system is mounted.
+/// over each verified interface or the root file system is mounted. It never ends within an attempt
+/// that downloads or unpacks: xCAT's root file system is mounted before it is complete.
 pub fn may_go_on(state: &State) -> bool {
     let is_allowed = match state.verdict {
         Some(Outcome::Verified | Outcome::Continue) => true,
@@ -239,10 +240,10 @@ pub fn may_go_on(state: &State) -> bool {
         Some(Outcome::Reboot) | None => false,
     };
     let is_ended = state.last.as_ref().is_some_and(|last| last.is_ended);
-    is_allowed
-        && (state.is_mounted
-            || state.ours(false).next().is_none()
-                && (is_ended || state.ours(true).next().is_none()))
+    let is_free = state.last.is_none() || is_ended || state.root.is_mounted_by_netroot();
+    let had_turns =
+        state.ours(false).next().is_none() && (is_ended || state.ours(true).next().is_none());
+    is_allowed && is_free && (state.is_mounted || had_turns)
 }
 
 #[cfg(test)]

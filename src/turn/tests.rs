@@ -270,14 +270,30 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
         ("ib0!*", attempt(true, 0), true),
         ("ib0!* ib1!", attempt(true, 0), false),
         ("ib0!* ib1", attempt(true, 0), true),
-        // The boot does not wait for a held turn of another network module.
+        // The boot does not wait for a held turn of another network module until the turn begins.
         ("|eth0", None, true),
-        ("|eth0", attempt(false, 0), true),
+        ("|eth0", attempt(false, 0), false),
     ] {
         let state = State {
             last: last.clone(),
             ..state(interfaces)
         };
         assert_eq!(may_go_on(&state), expected, "{interfaces} {last:?}");
+    }
+    for (root, is_mounted, last, expected) in [
+        ("xcat", true, None, true),
+        ("xcat", true, attempt(false, 0), false),
+        ("xcat", true, attempt(true, 0), true),
+        // It is there as a whole, and the attempt may never return.
+        ("nfs4:10.0.0.2:/", true, attempt(false, 0), true),
+        ("nfs4:10.0.0.2:/", false, attempt(false, 0), false),
+    ] {
+        let state = State {
+            last: last.clone(),
+            root: RootPath(root.into()),
+            is_mounted,
+            ..state("ib0!*")
+        };
+        assert_eq!(may_go_on(&state), expected, "{root} {is_mounted} {last:?}");
     }
 }

@@ -56,7 +56,7 @@ set +e
 
 /// Interfaces that are up, and a `/sbin/netroot` that prints its arguments.
 pub const ONLINE: &str = r#"
-mkdir /run/ibboot; echo verified > /run/ibboot/result
+mkdir /run/ibboot; echo verified > /run/ibboot/result; : > /run/ibboot/settled
 NEWROOT=$3/sysroot; mkdir "$NEWROOT"
 cat > "$3/sbin/netroot" <<'END'
 echo "netroot $*"

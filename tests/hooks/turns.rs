@@ -150,7 +150,7 @@ fn a_mount_of_another_network_module_waits_for_the_verdict() {
         rm -rf /run/NetworkManager; : > /run/NetworkManager; held_after ip=ib0:dhcp root=dhcp 2> /run/stderr; grep -c NetworkManager /run/stderr
         netroot='nfs:10.0.0.2:/:rdma' handler=nfsroot netif=eth0
         begins() {{ (source_hook hold; echo \"netroot $netif\"); }}
-        mkdir /run/ibboot; begins
+        mkdir /run/ibboot; : > /run/ibboot/settled; begins
         : > /run/ibboot/hold; begins; (handler='' && begins); (IBBOOT_TURN=1 && begins); netif=ib0; begins
         echo verified > /run/ibboot/result; echo 'online ib0' > /run/ibboot/interfaces
         turn; uptime 9.00; turn; uptime 10.30; turn"
@@ -176,7 +176,7 @@ fn a_mount_held_for_a_dead_boot_device_follows_nevertheless() {
     plays(
         "dead boot device",
         &script,
-        "netroot ib0\nfinished\nfinished\nheld-ib0\ninterfaces\nnetroot\nresult\nturn-ib0\n\
+        "netroot ib0\nfinished\nfinished\nheld-ib0\ninterfaces\nnetroot\nresult\nsettled\nturn-ib0\n\
          online ib0\nnetroot ib0\nfinished\nfinished\n",
     );
 }
@@ -287,4 +287,52 @@ fn a_slow_download_stops_the_clock_of_dracut() {
             ]
         );
     }
+}
+
+/// xCAT's handler mounts a tmpfs and unpacks the root file system there; the interface of another
+/// network module comes up meanwhile.
+#[test]
+fn a_root_that_is_unpacked_is_complete_and_unpacked_once() {
+    let script = format!(
+        "{ONLINE} netroot=xcat handler=xcatroot
+        begins() {{ (netif=eth0; source_hook hold; echo \"netroot $netif\"); }}
+        printf 'echo begun; [ $1 = eth0 ] || {{ mkdir %s/proc; echo > %s/mounted; read -r _ < %s/fifo; }}\n' \"$NEWROOT\" \"$3\" \"$3\" > \"$3/sbin/netroot\"
+        mkfifo \"$3/fifo\" \"$3/mounted\"
+        printf 'online ib0\noffline ib1\n' > /run/ibboot/interfaces
+        source_hook job > /dev/null; read -r _ < \"$3/mounted\"
+        (source_hook finished) || echo unpacking
+        begins; ls /run/ibboot/held-*
+        echo > \"$3/fifo\"; wait; (source_hook finished) && echo complete
+        turn; begins; turn"
+    );
+    plays(
+        "unpack",
+        &script,
+        "unpacking\n/run/ibboot/held-eth0\ncomplete\nbegun\nfinished\nnetroot eth0\nfinished\n",
+    );
+}
+
+/// anaconda writes the headers of its requests in a hook of settled, and fetches the kickstart in one of online.
+#[test]
+fn hooks_of_settled_come_before_those_of_online() {
+    let script = format!(
+        "{ONLINE} rm /run/ibboot/settled /run/ibboot/result; echo 'online ib0' > /run/ibboot/interfaces
+        mkdir \"$hookdir/initqueue/settled\"; printf 'continue\n180\nauto\n' > /run/ibboot/requested; : > /run/ibboot/complete
+        settled() {{ source_hook settled; wait; echo settled; }}
+        echo early; turn; settled; echo verified > /run/ibboot/result; turn
+        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_decided
+        echo late; turn; echo verified > /run/ibboot/result; turn; turn; settled; turn
+        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_decided
+        echo between; turn; printf 'failed shell\nno cable\n' > /run/ibboot/result; settled; turn
+        rm /run/ibboot/settled /run/ibboot/online-ib0; unset ibboot_decided; echo verified > /run/ibboot/result
+        echo never; turn; uptime 14.99; turn; uptime 15.00; turn"
+    );
+    plays(
+        "settled",
+        &script,
+        "early\nsettled\nonline ib0\nnetroot ib0\nfinished\n\
+         late\nonline ib0\nnetroot ib0\nsettled\nfinished\n\
+         between\nsettled\nemergency_shell ibboot: no cable\nonline ib0\nnetroot ib0\nfinished\n\
+         never\nonline ib0\nnetroot ib0\nfinished\n",
+    );
 }
