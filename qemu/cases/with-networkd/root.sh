@@ -20,3 +20,7 @@ ip addr show ib0 | grep -q 'inet 10.0.0.1/24'
 [ "$(cat /sys/class/net/ib0/carrier_changes)" = "$(cat carrier_changes)" ]
 cat /run/systemd/network/00-ibboot.network
 talk 10.0.0.1 10.0.0.2 60000
+# The driver creates the interface anew: another queue pair number, another address.
+modprobe -r ib_ipoib
+modprobe ib_ipoib
+wait_for 60 '[ -e /sys/class/net/ib0/ifindex ] && link ib0 | grep -q ^ADMIN_STATE=unmanaged'

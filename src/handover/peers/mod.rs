@@ -7,7 +7,7 @@
 
 mod profiles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_cmdline::{Guid, Handover, HwAddr};
 use profiles::{networkd_bond, networkd_profiles, nm_bond, nm_profile};
@@ -47,9 +47,15 @@ const NETWORKD_HANDS_OFF: &str = "00-ibboot.network";
 pub const UDEV: &str = "udev/rules.d";
 /// File name in [`UDEV`].
 const LEGACY_HANDS_OFF: &str = "92-ibboot.rules";
+/// The same for the real root.
+const MARKS: &str = "92-ibboot-links.rules";
+/// Property of udev: the name that the interface had in the initramfs, if the name is plain.
+const MARK: &str = "IBBOOT_LINK";
+/// Property of udev: an interface of ibboot.
+const MARKED: &str = "Property=IBBOOT=1\n";
 /// Prefix of the profiles' names.
 const PROFILE: &str = "10-ibboot-";
-/// Prefix of a profile of networkd behind the one that matches by address.
+/// Prefix of a profile of networkd after the one that matches by property.
 const PROFILE_BY_NAME: &str = "11-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
@@ -178,10 +184,6 @@ pub fn hand_over(
         return Vec::new();
     }
     let device: Vec<String> = addresses.iter().map(|a| format!("mac:{a}")).collect();
-    let network: String = addresses
-        .iter()
-        .map(|a| format!("MACAddress={a}\n"))
-        .collect();
     let names = bonds(handover, report).into_iter();
     let names: Vec<&str> = names.filter(|name| is_plain(name)).collect();
     let mut files = Vec::new();
@@ -189,7 +191,7 @@ pub fn hand_over(
         files.push(of_manager(device.join(";"), &names));
     }
     if handover != Handover::Networkd {
-        files.extend(of_networkd(RUN, &network, &names));
+        files.extend(of_networkd(RUN, MARKED, &names));
     }
     for interface in &kept {
         match handover {
@@ -217,24 +219,56 @@ pub fn hand_over(
     if handover != Handover::Networkd {
         files.extend(by_name(&netdevs));
     }
+    files.extend(marks(&netdevs));
     files
+}
+
+/// Port GUID and P_Key of an interface, as rules of udev match them. networkd compares all of an address,
+/// which also has the queue pair number: each load of the driver changes it.
+fn marked(netdev: &Netdev) -> Option<(Guid, u16)> {
+    let pkey = netdev.ipoib.as_ref()?.pkey?;
+    Some((netdev.port_guid()?, pkey))
+}
+
+/// The rules of udev that give the interfaces the properties which the files of networkd match. A bond
+/// has the address of an interface in it, but no P_Key.
+fn marks(netdevs: &[&Netdev]) -> Option<File> {
+    let rule = |netdev: &&Netdev| {
+        let (guid, pkey) = marked(netdev)?;
+        let bytes = guid.0.to_be_bytes().map(|byte| format!("{byte:02x}"));
+        let mut rule = format!(
+            "SUBSYSTEM==\"net\", ATTR{{address}}==\"*:{}\", ATTR{{pkey}}==\"{pkey:#06x}\", ENV{{IBBOOT}}=\"1\"",
+            bytes.join(":")
+        );
+        if is_plain(&netdev.ifname) {
+            rule.push_str(&format!(", ENV{{{MARK}}}=\"{}\"", netdev.ifname));
+        }
+        Some(rule + "\n")
+    };
+    let rules: BTreeSet<String> = netdevs.iter().filter_map(rule).collect();
+    (!rules.is_empty()).then(|| File {
+        top: RUN,
+        directory: UDEV,
+        name: MARKS.to_owned(),
+        mode: 0o644,
+        text: HEAD.to_owned() + &rules.into_iter().collect::<String>(),
+    })
 }
 
 /// A condition that is never true: systemd 252 and later skip the file then, so another interface that
 /// udev gave the name is not matched. Older versions ignore the line.
 const ONLY_OLD: &str = "Credential=ibboot.none\n";
 
-/// The files of networkd that match by name. systemd before 250 rejects an address of 20 bytes, and
-/// then the file with the addresses, which has no other setting: with `Type=infiniband` beside the
-/// addresses systemd 249 would match every InfiniBand interface. From 250 on the addresses also match
-/// an interface that udev renames.
+/// The files of networkd that match by name. systemd before 243 knows no properties, and ignores a file
+/// that matches nothing else. From 243 on the properties also match an interface that udev renames, and
+/// one that the driver creates anew.
 fn by_name(netdevs: &[&Netdev]) -> Vec<File> {
     let by_name = netdevs
         .iter()
         .map(|netdev| (netdev.ifname.as_str(), netdev));
     let by_name: BTreeMap<&str, &&Netdev> = by_name.filter(|(name, _)| is_plain(name)).collect();
     let file = |(name, netdev): (&str, &&Netdev)| {
-        let only_old = if netdev.address.is_some() {
+        let only_old = if marked(netdev).is_some() {
             ONLY_OLD
         } else {
             ""

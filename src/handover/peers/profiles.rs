@@ -8,8 +8,8 @@ use kernel_cmdline::Guid;
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, NETWORKD, NM_DEVICES, NM_PROFILES, ONLY_OLD, Owned, PROFILE,
-    PROFILE_BY_NAME, RUN, is_plain,
+    Clients, File, HEAD, MARK, NETWORKD, NM_DEVICES, NM_PROFILES, ONLY_OLD, Owned, PROFILE,
+    PROFILE_BY_NAME, RUN, is_plain, marked,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
@@ -331,10 +331,9 @@ fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
 }
 
 /// The systemd-networkd profiles with the settings of the interface; networkd keeps existing
-/// settings. The first one matches by the address, because udev of the real root may rename the
-/// interface. systemd before 250 ignores the first one, as it ignores the address in it, and uses the
-/// second one, which matches by name. A bond has the address of an interface in it, which therefore is
-/// matched by name only.
+/// settings. The first one matches by the property of udev, because udev of the real root may rename
+/// the interface. systemd before 243 ignores the first one, and uses the second one, which matches by
+/// name.
 pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
     let name = interface.netdev.ifname.as_str();
     if !is_plain(name) {
@@ -348,18 +347,13 @@ pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
         mode: 0o644,
         text: format!("{HEAD}[Match]\n{matches}\n{settings}"),
     };
-    let by_address = interface
-        .address()
-        .filter(|_| interface.wish.bond.is_none());
     let by_name = format!("Type=infiniband\nName={name}\n");
-    match by_address {
-        Some(address) => {
-            let by_address = format!("MACAddress={address}\n");
-            let by_name = format!("{by_name}{ONLY_OLD}");
-            vec![file(PROFILE, &by_address), file(PROFILE_BY_NAME, &by_name)]
-        }
-        None => vec![file(PROFILE, &by_name)],
+    if marked(interface.netdev).is_none() {
+        return vec![file(PROFILE, &by_name)];
     }
+    let by_mark = format!("Property={MARK}={name}\n");
+    let by_name = format!("{by_name}{ONLY_OLD}");
+    vec![file(PROFILE, &by_mark), file(PROFILE_BY_NAME, &by_name)]
 }
 
 fn networkd_settings(interface: &Owned<'_>) -> String {

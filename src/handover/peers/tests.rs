@@ -161,12 +161,14 @@ fn a_verified_interface_stays_as_it_is() {
     let kept = [
         "/run/NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
              match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\nmanaged=0\n",
-        "/run/systemd/network/00-ibboot.network 644\n[Match]\n\
-             MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\n\
+        "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n\n\
              [Link]\nUnmanaged=yes\n",
-        // For systemd before 250, which ignores the file above.
+        // For systemd before 243, which knows no properties.
         "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
              Type=infiniband\nName=ib0\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n",
+        "/run/udev/rules.d/92-ibboot-links.rules 644\n\
+             SUBSYSTEM==\"net\", ATTR{address}==\"*:b8:59:9f:03:00:fc:1a:2c\", ATTR{pkey}==\"0xffff\", \
+             ENV{IBBOOT}=\"1\", ENV{IBBOOT_LINK}=\"ib0\"\n",
     ];
     assert_eq!(handed(cmdline, &MACHINE, with_address), kept);
     // Without its address the interface is not verified.
@@ -182,7 +184,7 @@ fn a_profile_has_the_settings_of_the_interface() {
     let cmdline = "ip=10.0.0.1::10.0.0.254:255.255.255.0::ib0:none ip=[fd00::1/64]::::h:ib0:none \
                        rd.ib.mode=connected rd.ib.mtu=max";
     let files = handed(&format!("{cmdline} rd.ib.handover=nm"), &MACHINE, |_| ());
-    assert_eq!(files.len(), 3);
+    assert_eq!(files.len(), 4);
     assert!(files[0].starts_with("/run/systemd/network/00-ibboot.network 644\n"));
     assert!(files[2].starts_with("/run/systemd/network/00-ibboot-ib0.network 644\n"));
     assert_eq!(
@@ -203,14 +205,13 @@ fn a_profile_has_the_settings_of_the_interface() {
     let settings = "\n[Link]\nMTUBytes=65520\n\n\
              [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\nAddress=fd00::1/64\n\
              Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n";
-    // The second one is for systemd before 250, which ignores the first one.
+    // The second one is for systemd before 243, which ignores the first one.
     let profiles = [
-        "10-ibboot-ib0.network 644\n[Match]\n\
-             MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n",
+        "10-ibboot-ib0.network 644\n[Match]\nProperty=IBBOOT_LINK=ib0\n",
         "11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\nCredential=ibboot.none\n",
     ];
     let profiles = profiles.map(|head| format!("/run/systemd/network/{head}{settings}"));
-    assert_eq!(files[1..], profiles);
+    assert_eq!(files[1..3], profiles);
 }
 
 #[test]
@@ -230,6 +231,7 @@ fn an_interface_that_shares_its_guid_with_a_child_is_matched_by_name() {
         "10-ibboot-ib0.network",
         "11-ibboot-ib0.network",
         "10-ibboot-ib0.8001.network",
+        "11-ibboot-ib0.8001.network",
     ];
     assert_eq!(names.collect::<Vec<_>>(), expected);
 }
@@ -455,8 +457,8 @@ fn networkd_sends_the_guid_of_a_bond_only_while_that_port_carries_its_traffic() 
         };
         let cmdline = "bond=bond0:ib0,ib1 ip=bond0:dhcp rd.ib.handover=networkd";
         let files = handed(cmdline, &BONDED, granted);
-        let network = files.last().unwrap();
-        assert!(network.contains("DHCP=ipv4\n"), "{network}");
+        let network = files.iter().find(|file| file.contains("DHCP=ipv4\n"));
+        let network = network.unwrap();
         assert_eq!(network.contains("ClientIdentifier=mac\n"), is_sent);
     }
 }
@@ -478,10 +480,19 @@ fn a_hostile_name_gets_no_profile() {
             // line.
             let cmdline = cmdline.replace(":guid:", ":b8-59-9f-03-00-fc-1a-2c:");
             let files = handed(&cmdline, &MACHINE, rename);
-            assert_eq!(files.len(), 1, "{name:?} {files:?}");
-            assert!(
-                files[0].contains("00:b8:59:9f:03:00:fc:1a:2c\n"),
-                "{files:?}"
+            assert_eq!(files.len(), 2, "{name:?} {files:?}");
+            let hands_off = match to {
+                "nm" => "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n",
+                _ => {
+                    "match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n"
+                }
+            };
+            assert!(files[0].contains(hands_off), "{files:?}");
+            assert_eq!(
+                files[1],
+                "/run/udev/rules.d/92-ibboot-links.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{address}==\"*:b8:59:9f:03:00:fc:1a:2c\", ATTR{pkey}==\"0xffff\", \
+                 ENV{IBBOOT}=\"1\"\n"
             );
         }
     }
@@ -605,16 +616,19 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
                  match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c;\
                  mac:80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d;\
                  interface-name:=bond0\nmanaged=0\n",
-            "/run/systemd/network/00-ibboot.network 644\n[Match]\n\
-                 MACAddress=80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n\
-                 MACAddress=80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d\n\n\
+            "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n\n\
                  [Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-bond0.network 644\n\
                  [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
                  Type=infiniband\nName=ib0\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-ib1.network 644\n[Match]\n\
-                 Type=infiniband\nName=ib1\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n"
+                 Type=infiniband\nName=ib1\nCredential=ibboot.none\n\n[Link]\nUnmanaged=yes\n",
+            "/run/udev/rules.d/92-ibboot-links.rules 644\n\
+                 SUBSYSTEM==\"net\", ATTR{address}==\"*:b8:59:9f:03:00:fc:1a:2c\", ATTR{pkey}==\"0xffff\", \
+                 ENV{IBBOOT}=\"1\", ENV{IBBOOT_LINK}=\"ib0\"\n\
+                 SUBSYSTEM==\"net\", ATTR{address}==\"*:b8:59:9f:03:00:fc:1a:2d\", ATTR{pkey}==\"0xffff\", \
+                 ENV{IBBOOT}=\"1\", ENV{IBBOOT_LINK}=\"ib1\"\n"
         ]
     );
 }
@@ -642,11 +656,15 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
     );
     let files = handed(&format!("{BOND} rd.ib.handover=networkd"), &BONDED, bonded);
     assert_eq!(
-        files[1..],
+        files[1..7],
         [
-            "/run/systemd/network/10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\n\n\
+            "/run/systemd/network/10-ibboot-ib0.network 644\n[Match]\nProperty=IBBOOT_LINK=ib0\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
-            "/run/systemd/network/10-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\n\n\
+            "/run/systemd/network/11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\nCredential=ibboot.none\n\n\
+                 [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
+            "/run/systemd/network/10-ibboot-ib1.network 644\n[Match]\nProperty=IBBOOT_LINK=ib1\n\n\
+                 [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
+            "/run/systemd/network/11-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\nCredential=ibboot.none\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
             "/run/systemd/network/10-ibboot-bond0.netdev 644\n[NetDev]\nName=bond0\nKind=bond\n\n\
                  [Bond]\nMode=active-backup\nMIIMonitorSec=50ms\n",
