@@ -448,7 +448,9 @@ fn write_out(
         check::write_textfile(file, &text)?;
     }
     match report {
-        Ok(report) if arguments.record => check::record(root, &report)?,
+        // The file is for `timeline` only.
+        Ok(report) if arguments.record => check::record(root, &report)
+            .unwrap_or_else(|error| log::warn!("{error}; timeline will lack this check")),
         Err(error) if arguments.format != CheckFormat::Journal => stderr::say(match error.hint {
             Some(_) => error,
             None => error.hint("ibboot status shows the ports of this machine"),

@@ -378,6 +378,29 @@ fn an_earlier_verdict_that_cannot_be_removed_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_report_that_cannot_be_recorded_leaves_the_verdict_as_it_is() {
+    alone("record", || {
+        crowd(1);
+        dress_up("rd.ib.require=ib0");
+        assert_eq!(ibboot(&["up"]).status.code(), Some(0));
+        let none = None::<&str>;
+        let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(none, "/run", none, readonly, none).unwrap();
+        for format in ["text", "journal"] {
+            let check = ibboot(&["check", "--format", format, "--record"]);
+            assert_eq!(
+                String::from_utf8(check.stderr).unwrap(),
+                "ibboot: WARN  /run/ibboot/check.json: cannot be written: Read-only file system; \
+                 timeline will lack this check\n"
+            );
+            assert_eq!(check.status.code(), Some(0));
+        }
+        let file = ["check", "--textfile", "/run/ibboot/x.prom"];
+        assert_eq!(ibboot(&file).status.code(), Some(3));
+    });
+}
+
+#[test]
 fn a_command_ends_at_its_limit_with_the_output_of_all_others_unchanged() {
     alone("limit", || {
         crowd(1);
