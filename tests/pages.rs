@@ -41,7 +41,8 @@ const REPORTS: [(&str, &str); 3] = [
     ),
     (
         "Status",
-        "The status of a link is that of its worst check, in the order ok, skipped, warning, unknown, critical. \
+        "The status of a link is that of its worst check, in the order ok, warning, unknown, critical; a check \
+         that was skipped does not count. \
          The status of the report is ok if every module and every link is ok; warning if the required links \
          are ok and something else is not; critical if something required is known to be missing; unknown if \
          nothing is requested, if a check is unknown and nothing required is known to be missing, or if an \

@@ -75,6 +75,8 @@ pub struct Granted {
     pub address: Address,
     /// The server that granted the address, or the relay of the answer.
     pub server: IpAddr,
+    /// When the client asks any server (T2), ns since kernel start; `None`: never.
+    pub rebinds_ns: Option<u64>,
     /// When the lease ends, ns since kernel start; `None`: never.
     pub ends_ns: Option<u64>,
     /// The length of the lease: `for 600 s`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: what is requested of an interface, with what DHCP servers granted to it.
 
-use super::Netdev;
+use super::{Facts, Netdev};
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6;
@@ -39,6 +39,15 @@ pub fn granted(
     match lease6(&wish, netdev, dhcp6) {
         Some(lease) => wish.granted6(lease, netdev.shown6(lease.address)),
         None => wish,
+    }
+}
+
+/// What is expected of the interface: as [`granted`], but what the owner of the interface renews can
+/// have any value.
+pub fn expected(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> IpoibWish {
+    match facts.owner() {
+        Some(_) => wish.clone(),
+        None => granted(wish, netdev, &facts.dhcp, &facts.dhcp6),
     }
 }
 

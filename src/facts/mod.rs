@@ -111,6 +111,9 @@ pub struct Facts {
     /// Progress of DHCPv6, or the lease that was granted in this boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
+    /// Who renews the leases after the boot; none during `up`.
+    #[serde(skip)]
+    pub renewer: Option<Renewer>,
     /// The mount of the root directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<RootMount>,
@@ -467,7 +470,10 @@ impl Facts {
     /// Adds what no file of the kernel shows: the leases of DHCP servers.
     pub fn add_leases(&mut self, leases: Result<Leases>) {
         match leases {
-            Ok(leases) => (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6),
+            Ok(leases) => {
+                (self.dhcp, self.dhcp6) = (leases.dhcp, leases.dhcp6);
+                self.renewer = leases.renewer;
+            }
             Err(error) => self.unread.push(Unread {
                 why: error.reason(),
                 path: error.object,
@@ -508,6 +514,14 @@ impl Facts {
         let is_lost = |unread: &&Unread| !root.is_remembered(&unread.path);
         let lost: Vec<&Unread> = self.unread.iter().filter(is_lost).collect();
         keep(root, UNREAD, &lost);
+    }
+
+    /// The program that owns the interfaces and renews their leases in its own way.
+    pub fn owner(&self) -> Option<&'static str> {
+        match self.renewer {
+            Some(Renewer::Owner(name)) => Some(name),
+            Some(Renewer::Keeper | Renewer::Nobody) | None => None,
+        }
     }
 
     /// The ports of the machine: those that carry a link.
@@ -576,6 +590,19 @@ pub struct Leases {
     pub dhcp: Vec<Progress>,
     /// Leases of DHCPv6.
     pub dhcp6: Vec<dhcp::v6::progress::Progress>,
+    /// Who renews them after the boot; none if nothing was handed over.
+    pub renewer: Option<Renewer>,
+}
+
+/// Who renews the leases after the boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewer {
+    /// `ibboot lease`, which was started in this boot.
+    Keeper,
+    /// `ibboot lease` was never started.
+    Nobody,
+    /// The program that `rd.ib.handover=` names.
+    Owner(&'static str),
 }
 
 #[cfg(test)]

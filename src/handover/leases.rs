@@ -346,6 +346,19 @@ pub fn read(root: &Root) -> Result<Option<Kept>> {
     }
 }
 
+/// Whether a keeper was started in this boot: its lock file is there even if /run is full and the
+/// leases could not be written.
+pub fn was_started(root: &Root) -> Result<bool> {
+    let path = format!("{DIRECTORY}/{PLACE}/{LOCK}");
+    let is_there = root
+        .is_there(&path)
+        .map_err(|e| Error::io(&path, "cannot be read", &e).kind(Kind::Unknown))?;
+    if is_there {
+        root.remember_file(&path, b"");
+    }
+    Ok(is_there)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,6 +496,22 @@ mod tests {
         };
         assert_eq!(six("fe80::1"), None);
         assert_eq!(six("ff02::1").as_deref(), Some("ib0: fd00::5/128"));
+    }
+
+    #[test]
+    fn a_keeper_that_could_not_write_was_started_in_a_copy_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = folder.path().join("machine");
+        let root = Root::recording(&machine);
+        assert_eq!(was_started(&root), Ok(false));
+        let place = machine.join("run/ibboot/lease");
+        std::fs::create_dir_all(&place).unwrap();
+        assert_eq!(was_started(&root), Ok(false));
+        std::fs::write(place.join(LOCK), "").unwrap();
+        assert_eq!(was_started(&root), Ok(true));
+        let copy = folder.path().join("copy");
+        root.save(&copy, crate::handover::saved::saved).unwrap();
+        assert_eq!(was_started(&Root::new(&copy)), Ok(true));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dhcp::v4::progress::Progress;
 use crate::error::{Error, Kind, Result};
-use crate::facts::Leases;
+use crate::facts::{Leases, Renewer};
 use crate::rdma::types::{Guid, LinkLayer};
 use crate::request::{OnFailure, Request};
 use crate::system::directory::Directory;
@@ -361,14 +361,28 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
 
 /// The leases of DHCP servers in this boot, in the state of `ibboot lease` if that has run.
 pub fn leases(root: &Root) -> Result<Leases> {
-    let mut kept = read_kept(root)?.unwrap_or_else(|| Kept::new(None));
-    if let Some(state) = read_state(root)? {
-        kept.join(&state);
+    let (kept, state) = (read_kept(root)?, read_state(root)?);
+    let has_keeper = kept.is_some() || leases::was_started(root)?;
+    let renewer = renewer(state.as_ref(), has_keeper);
+    let mut kept = kept.unwrap_or_else(|| Kept::new(None));
+    if let Some(state) = &state {
+        kept.join(state);
     }
     Ok(Leases {
         dhcp: kept.dhcp,
         dhcp6: kept.dhcp6,
+        renewer,
     })
+}
+
+/// Who renews the leases of this state; `has_keeper`: `ibboot lease` was started in this boot.
+fn renewer(state: Option<&State>, has_keeper: bool) -> Option<Renewer> {
+    match state.map(|state| state.handover) {
+        Some(Some(Handover::Nm)) => Some(Renewer::Owner("NetworkManager")),
+        Some(Some(Handover::Networkd)) => Some(Renewer::Owner("systemd-networkd")),
+        Some(_) if !has_keeper => Some(Renewer::Nobody),
+        _ => has_keeper.then_some(Renewer::Keeper),
+    }
 }
 
 /// The expectation of this boot, if any.
@@ -450,6 +464,29 @@ mod tests {
 
     fn state(bytes: &[u8]) -> Result<State> {
         parse(STATE, bytes, Some(BOOT))
+    }
+
+    #[test]
+    fn leases_are_renewed_by_the_owner_or_by_a_keeper_that_was_started() {
+        use Handover::{Auto, Keep, Networkd, Nm, None as Neither};
+        let renewer = |handover, has_keeper| {
+            let state = State {
+                handover,
+                ..state(SAVED[0].as_bytes()).unwrap()
+            };
+            renewer(Some(&state), has_keeper)
+        };
+        for has_keeper in [false, true] {
+            let of = |handover| renewer(Some(handover), has_keeper);
+            assert_eq!(of(Nm), Some(Renewer::Owner("NetworkManager")));
+            assert_eq!(of(Networkd), Some(Renewer::Owner("systemd-networkd")));
+        }
+        for handover in [None, Some(Auto), Some(Keep), Some(Neither)] {
+            assert_eq!(renewer(handover, true), Some(Renewer::Keeper));
+            assert_eq!(renewer(handover, false), Some(Renewer::Nobody));
+        }
+        assert_eq!(super::renewer(None, true), Some(Renewer::Keeper));
+        assert_eq!(super::renewer(None, false), None);
     }
 
     /// Any content is accepted, or is reported in one short line.

@@ -70,6 +70,7 @@ impl Leasing {
         facts::Leases {
             dhcp: self.v4.clients.progress(),
             dhcp6: self.v6.progress(),
+            renewer: None,
         }
     }
 }

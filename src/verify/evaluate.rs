@@ -10,7 +10,7 @@ use super::siblings::Siblings;
 use super::{port, unread};
 use crate::SCHEMA;
 use crate::facts::cable::{Cable, cable};
-use crate::facts::granted::granted;
+use crate::facts::granted::expected;
 use crate::facts::select::{self, Pinned, Ports};
 use crate::facts::{Facts, Function, Netdev, PortRef, Unread, functions, rules};
 use crate::rdma::types::{Identity, LinkLayer};
@@ -470,7 +470,7 @@ fn on_bond(
     let absent = (Netdev::default(), BondFacts::default());
     let (netdev, state) = found.zip(state).unwrap_or((&absent.0, &absent.1));
     let name = found.map(|netdev| netdev.ifname.as_str());
-    let granted = granted(ipoib, netdev, &facts.dhcp, &facts.dhcp6);
+    let granted = expected(ipoib, netdev, facts);
     let object = Object {
         bond: Some(Bond {
             name: wish.target.as_str(),
@@ -503,7 +503,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     let absent = Netdev::default();
     let netdev = found.unwrap_or(&absent);
     let name = found.map(|netdev| netdev.ifname.as_str());
-    let granted = ipoib.map(|wish| granted(wish, netdev, &facts.dhcp, &facts.dhcp6));
+    let granted = ipoib.map(|wish| expected(wish, netdev, facts));
     let interface = granted.as_ref().map(|wish| Interface {
         wish,
         netdev,

@@ -243,8 +243,14 @@ pub fn addresses(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     let finding = all_addresses(wish, netdev);
     let mut static_ones = wish.addresses.iter();
     let has_all = static_ones.all(|a| netdev.state_of(a) == Some(AddressState::Usable));
-    match wish.autoconf {
+    let finding = match wish.autoconf {
         Some(Autoconf::Router) if has_all => lease::without_router(finding, wish, netdev, facts),
+        _ => finding,
+    };
+    match facts.owner() {
+        Some(owner) if !finding.status.is_wrong() => {
+            lease::with_leased(finding, wish, netdev, owner)
+        }
         _ => finding,
     }
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks of the leases of both families.
 
+use std::net::IpAddr;
+
 use super::checks::Id;
 use super::unread;
 use crate::dhcp::{Granted, v4, v6};
-use crate::facts::{AddressState, Facts, Netdev};
+use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Renewer};
 use crate::system::clock::SECOND;
 use crate::verify::report::{Finding, Status};
 use crate::wish::ipoib::{Autoconf, Family, IpoibWish};
+
+/// The hint if nothing renews a lease.
+const NO_KEEPER: &str = "systemctl enable --now ibboot-lease.service";
 
 /// The hint if no lease was requested.
 const NOT_RUN: &str = "ibboot up requests the lease: check that it ran";
@@ -54,18 +59,107 @@ struct Other {
 fn ipv6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
     let client = progress6(netdev, facts);
     let of_router = wish.autoconf == Some(Autoconf::Router) && has_router_address(wish, netdev);
+    let lease = client.and_then(|client| client.lease.as_ref());
+    let granted = lease.map(v6::lease::Lease::granted);
     Other {
-        is_there: of_router || client.is_some_and(|client| client.lease.is_some()),
+        is_there: of_router || granted.is_some_and(|granted| !is_lost(&granted, netdev, facts)),
         is_open: wish.dhcp6.is_none() || client.is_none_or(|client| !client.gave_up),
     }
 }
 
-fn ipv4(netdev: &Netdev, facts: &Facts) -> Other {
+fn ipv4(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
+    if facts.owner().is_some() {
+        return of_owner(wish, netdev, Family::Ipv4);
+    }
     let client = progress(netdev, facts);
+    let lease = client.and_then(|client| client.lease.as_ref());
+    let granted = lease.map(v4::lease::Lease::granted);
     Other {
-        is_there: client.is_some_and(|client| client.lease.is_some()),
+        is_there: granted.is_some_and(|granted| !is_lost(&granted, netdev, facts)),
         is_open: client.is_none_or(|client| !client.gave_up),
     }
+}
+
+/// What the owner of the interface has of a family: its client is not known.
+fn of_owner(wish: &IpoibWish, netdev: &Netdev, family: Family) -> Other {
+    Other {
+        is_there: leased_by_owner(wish, netdev, family)
+            .is_some_and(|found| found.state == AddressState::Usable),
+        is_open: false,
+    }
+}
+
+/// The address of a family that the owner of the interface leased, whatever its value: a usable one
+/// if there is one.
+fn leased_by_owner<'n>(
+    wish: &IpoibWish,
+    netdev: &'n Netdev,
+    family: Family,
+) -> Option<&'n FoundAddress> {
+    let is_local = |address| match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(_) => Autoconf::LinkLocal.is_met_by(address),
+    };
+    let is_leased = |found: &&FoundAddress| {
+        let own = found.address;
+        Family::from(own.address) == family
+            && !is_local(own.address)
+            && !wish.addresses.contains(&own)
+    };
+    let leased = netdev.addresses.iter().filter(is_leased);
+    leased.min_by_key(|found| found.state != AddressState::Usable)
+}
+
+/// Whether the owner of the interface renews what this check is about.
+pub fn is_left_to_owner(id: Id, facts: &Facts) -> bool {
+    facts.owner().is_some() && matches!(id, Id::LeasePresent | Id::Lease6Present)
+}
+
+/// A finding about addresses that did not fail, with those that the owner of the interface leases: one
+/// of each family must be usable.
+pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &str) -> Finding {
+    // A router's address that is expected in place of a lease was looked for already.
+    let is_routed = wish.autoconf == Some(Autoconf::Router);
+    let families = [
+        wish.dhcp.as_ref().map(|_| (Family::Ipv4, Family::Ipv6)),
+        wish.dhcp6
+            .as_ref()
+            .filter(|_| !is_routed)
+            .map(|_| (Family::Ipv6, Family::Ipv4)),
+    ];
+    let mut worst = finding;
+    for (family, other) in families.into_iter().flatten() {
+        let found = match leased_by_owner(wish, netdev, family) {
+            Some(found) if found.state == AddressState::Usable => {
+                if worst.status == Status::Ok {
+                    let all = worst.found.iter().cloned();
+                    let all: Vec<String> = all.chain([found.address.to_string()]).collect();
+                    worst = Finding::ok(worst.check, &all.join(", "));
+                }
+                continue;
+            }
+            Some(found) if found.state == AddressState::Duplicate => {
+                format!("another host has {}", found.address)
+            }
+            Some(found) => format!("{} is tentative", found.address),
+            None => "none".to_owned(),
+        };
+        let expected = match family {
+            Family::Ipv4 => "an IPv4 address of a DHCP server",
+            Family::Ipv6 => "an IPv6 address of a DHCPv6 server",
+        };
+        let missing = Finding::failed(Id::AddressPresent, &found, expected)
+            .hint(&format!(
+                "{owner} renews the lease: see journalctl -u {owner}"
+            ))
+            .lasting();
+        let other = of_owner(wish, netdev, other);
+        let missing = spared(missing, wish, family, &other).passing();
+        if missing.status > worst.status {
+            worst = missing;
+        }
+    }
+    worst
 }
 
 /// A missing family: a warning if the other one is enough, and no reason to give up while the other
@@ -93,13 +187,24 @@ pub fn without_router(
     netdev: &Netdev,
     facts: &Facts,
 ) -> Finding {
-    spared(finding, wish, Family::Ipv6, &ipv4(netdev, facts))
+    spared(finding, wish, Family::Ipv6, &ipv4(wish, netdev, facts))
 }
 
 /// The DHCP lease.
 pub fn evaluate(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
+    if let Some(owner) = facts.owner() {
+        return left_to(Id::LeasePresent, owner);
+    }
     let other = ipv6(wish, netdev, facts);
     spared(of_ipv4(netdev, facts), wish, Family::Ipv4, &other)
+}
+
+/// The owner of the interface renews the lease; [`with_leased`] is about its address.
+fn left_to(id: Id, owner: &str) -> Finding {
+    Finding {
+        found: Some(format!("{owner} renews the lease")),
+        ..Finding::skipped(id)
+    }
 }
 
 fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
@@ -109,12 +214,15 @@ fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
     };
     let granted = progress.lease.as_ref().map(v4::lease::Lease::granted);
     let diagnosis = progress.diagnosis();
-    of_client(ID, granted, diagnosis, progress.gave_up, facts.taken_ns)
+    of_client(ID, granted, diagnosis, progress.gave_up, netdev, facts)
 }
 
 /// The DHCPv6 lease.
 pub fn evaluate6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
-    let other = ipv4(netdev, facts);
+    if let Some(owner) = facts.owner() {
+        return left_to(Id::Lease6Present, owner);
+    }
+    let other = ipv4(wish, netdev, facts);
     spared(of_ipv6(netdev, facts), wish, Family::Ipv6, &other)
 }
 
@@ -126,34 +234,64 @@ fn of_ipv6(netdev: &Netdev, facts: &Facts) -> Finding {
     };
     let granted = progress.lease.as_ref().map(v6::lease::Lease::granted);
     let diagnosis = progress.diagnosis();
-    of_client(ID, granted, diagnosis, progress.gave_up, facts.taken_ns)
+    of_client(ID, granted, diagnosis, progress.gave_up, netdev, facts)
 }
 
 fn missing(id: Id, found: &str, hint: &str) -> Finding {
     Finding::failed(id, found, "a lease").hint(hint)
 }
 
-/// The finding about a client at `now_ns`, ns since kernel start; `diagnosis` is the reason and the
-/// hint if there is no lease.
+/// Whether the lease has ended at `now_ns`, ns since kernel start.
+fn has_ended(granted: &Granted, now_ns: u64) -> bool {
+    granted.ends_ns.is_some_and(|ends| now_ns >= ends)
+}
+
+/// Whether something renews the lease. A lifetime of its address is of another program, which renews
+/// it: ibboot sets none.
+fn is_renewed(granted: &Granted, netdev: &Netdev, facts: &Facts) -> bool {
+    facts.renewer != Some(Renewer::Nobody) || netdev.dynamic.contains(&granted.address.address)
+}
+
+/// Whether the lease has ended and nothing requests a new one.
+fn is_lost(granted: &Granted, netdev: &Netdev, facts: &Facts) -> bool {
+    has_ended(granted, facts.taken_ns) && !is_renewed(granted, netdev, facts)
+}
+
+/// The finding about a client; `diagnosis` is the reason and the hint if there is no lease.
 fn of_client(
     id: Id,
     granted: Option<Granted>,
     diagnosis: (String, String),
     gave_up: bool,
-    now_ns: u64,
+    netdev: &Netdev,
+    facts: &Facts,
 ) -> Finding {
     let Some(granted) = granted else {
         let (found, hint) = diagnosis;
         let finding = missing(id, &found, &hint);
         return if gave_up { finding.lasting() } else { finding };
     };
+    let now_ns = facts.taken_ns;
+    let is_renewed = is_renewed(&granted, netdev, facts);
+    let is_due = granted.rebinds_ns.is_some_and(|due| now_ns >= due);
     let what = format!("{} of {}", granted.address, granted.server);
     match granted.ends_ns {
-        Some(ends) if now_ns >= ends => {
-            let seconds = (now_ns - ends) / SECOND;
+        Some(ends) if has_ended(&granted, now_ns) => {
+            let seconds = now_ns.saturating_sub(ends) / SECOND;
             let found = format!("{what}, expired {seconds} s ago");
+            if !is_renewed {
+                let found = format!("{found}, and nothing renews it");
+                return Finding::failed(id, &found, "a valid lease").hint(NO_KEEPER);
+            }
             Finding::failed(id, &found, "a valid lease")
                 .hint("the address is kept and a new lease is requested: see the logs of ibboot-lease.service and of the server")
+                .as_warning()
+        }
+        Some(ends) if is_due && !is_renewed => {
+            let seconds = ends.saturating_sub(now_ns) / SECOND;
+            let found = format!("{what}, ends in {seconds} s, and nothing renews it");
+            Finding::failed(id, &found, "a renewed lease")
+                .hint(NO_KEEPER)
                 .as_warning()
         }
         _ => Finding::ok(id, &format!("{what}, {}", granted.length)),
@@ -191,8 +329,10 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
 mod tests {
     use super::*;
     use crate::dhcp::v6::Dhcp6Wish;
-    use crate::facts::{FoundAddress, Unread};
+    use crate::facts::Unread;
+    use crate::facts::granted::expected;
     use crate::inet::Address;
+    use crate::verify::interface::addresses;
     use crate::wish::ipoib::SecondFamily;
 
     fn found(netdev: &Netdev, facts: &Facts) -> (Status, String) {
@@ -337,6 +477,173 @@ mod tests {
         facts.dhcp[0].index = 5;
         let nobody = "no lease was requested".to_owned();
         assert_eq!(found(&facts), (Status::Critical, nobody));
+    }
+
+    #[test]
+    fn a_lease_that_nothing_renews_is_a_warning_from_t2_on_and_critical_at_its_end() {
+        let mut one = netdev(&["10.0.0.5/24", "fd00::5/128"]);
+        let both = |one: &Netdev, renewer, now_s: u64| {
+            let facts = Facts {
+                renewer,
+                taken_ns: now_s * SECOND,
+                ..clients(Holds, Holds)
+            };
+            let found = [of_ipv4(one, &facts), of_ipv6(one, &facts)];
+            found.map(|f| (f.status, f.found.unwrap_or_default(), f.hint))
+        };
+        let what = ["10.0.0.5/24 of 10.0.0.1, ", "fd00::5/128 of fe80::1, "];
+        let hint = Some(NO_KEEPER.to_owned());
+        let nobody = Some(Renewer::Nobody);
+        for (now_s, status, words, hint) in [
+            (54, Status::Ok, "for 60 s", None),
+            (
+                55,
+                Status::Warning,
+                "ends in 10 s, and nothing renews it",
+                hint.clone(),
+            ),
+            (
+                65,
+                Status::Critical,
+                "expired 0 s ago, and nothing renews it",
+                hint,
+            ),
+        ] {
+            let row = what.map(|what| (status, format!("{what}{words}"), hint.clone()));
+            assert_eq!(both(&one, nobody, now_s), row);
+        }
+        for renewer in [None, Some(Renewer::Keeper)] {
+            let statuses = |now_s| both(&one, renewer, now_s).map(|(status, ..)| status);
+            assert_eq!(statuses(64), [Status::Ok; 2]);
+            assert_eq!(statuses(65), [Status::Warning; 2]);
+        }
+        // Another program gave the addresses a lifetime.
+        one.dynamic = one.addresses.iter().map(|a| a.address.address).collect();
+        let statuses = |now_s| both(&one, nobody, now_s).map(|(status, ..)| status);
+        assert_eq!(statuses(64), [Status::Ok; 2]);
+        assert_eq!(statuses(65), [Status::Warning; 2]);
+    }
+
+    #[test]
+    fn a_lease_for_ever_needs_nobody() {
+        let mut facts = Facts {
+            renewer: Some(Renewer::Nobody),
+            taken_ns: u64::MAX,
+            ..clients(Holds, Asks)
+        };
+        facts.dhcp[0].lease.as_mut().unwrap().seconds = u32::MAX;
+        let finding = of_ipv4(&netdev(&[]), &facts);
+        assert_eq!(finding.status, Status::Ok);
+    }
+
+    #[test]
+    fn a_family_whose_lease_is_lost_spares_no_other() {
+        let (wish, one) = (both(None, None), netdev(&["fe80::5/64"]));
+        let statuses = |renewer, now_s| {
+            let facts = Facts {
+                renewer: Some(renewer),
+                taken_ns: now_s * SECOND,
+                ..clients(Holds, Holds)
+            };
+            [evaluate, evaluate6].map(|evaluate| evaluate(&wish, &one, &facts).status)
+        };
+        assert_eq!(statuses(Renewer::Nobody, 65), [Status::Critical; 2]);
+        assert_eq!(statuses(Renewer::Keeper, 65), [Status::Warning; 2]);
+    }
+
+    #[test]
+    fn of_the_owner_any_usable_address_of_each_leased_family_is_expected() {
+        let wish = |cmdline: &str| {
+            let expectation = crate::plan::tests::planned(cmdline).expectation;
+            expectation.links[0].ipoib.clone().unwrap()
+        };
+        let facts = Facts {
+            renewer: Some(Renewer::Owner("NetworkManager")),
+            // The leases of the initramfs: they count no more.
+            ..clients(Holds, Holds)
+        };
+        let found = |cmdline: &str, here: &[&str]| {
+            let wish = expected(&wish(cmdline), &netdev(here), &facts);
+            let finding = addresses(&wish, &netdev(here), &facts);
+            let expected = finding.expected.unwrap_or_default();
+            let found = finding.found.unwrap_or_default();
+            (finding.status, found, expected)
+        };
+        let ok = |text: &str| (Status::Ok, text.to_owned(), String::new());
+        let none = |status, what: &str| (status, "none".to_owned(), what.to_owned());
+        let (of_v4, of_v6) = (
+            "an IPv4 address of a DHCP server",
+            "an IPv6 address of a DHCPv6 server",
+        );
+        let local = ["fe80::5/64", "169.254.0.5/16"];
+        let with = |more: &[&'static str]| [&local[..], more].concat();
+        let (v4, v6) = ("ip=ib0:dhcp", "ip=ib0:dhcp6");
+        assert_eq!(found(v4, &with(&["10.9.0.7/16"])), ok("10.9.0.7/16"));
+        assert_eq!(
+            found(v4, &with(&["fd00::5/128"])),
+            none(Status::Critical, of_v4)
+        );
+        assert_eq!(found(v6, &with(&["fd09::7/128"])), ok("fd09::7/128"));
+        assert_eq!(
+            found(v6, &with(&["10.0.0.5/24"])),
+            none(Status::Critical, of_v6)
+        );
+        // What the command line requests is compared, and is no leased address.
+        let fixed = "ip=ib0:dhcp ip=10.7.0.2:::24::ib0:none";
+        assert_eq!(
+            found(fixed, &with(&["10.7.0.2/24"])),
+            none(Status::Critical, of_v4)
+        );
+        assert_eq!(
+            found(fixed, &with(&["10.7.0.2/24", "10.0.0.9/24"])),
+            ok("10.7.0.2/24, 10.0.0.9/24")
+        );
+        assert_eq!(
+            found(fixed, &with(&["10.0.0.9/24"])).2,
+            "10.7.0.2/24".to_owned()
+        );
+        // One family is enough, unless the root file system needs the other one.
+        let both = "ip=ib0:dhcp,dhcp6";
+        assert_eq!(
+            found(both, &with(&["10.0.0.9/24"])),
+            none(Status::Warning, of_v6)
+        );
+        assert_eq!(
+            found(both, &with(&["fd00::9/128"])),
+            none(Status::Warning, of_v4)
+        );
+        assert_eq!(found(both, &with(&[])), none(Status::Critical, of_v4));
+        let rooted = "ip=ib0:dhcp,dhcp6 root=nfs:[fd00::1]:/x";
+        assert_eq!(
+            found(rooted, &with(&["10.0.0.9/24"])),
+            none(Status::Critical, of_v6)
+        );
+        // A router's address is enough.
+        let either = "ip=ib0:either6";
+        assert_eq!(found(either, &with(&["fd00::9/64"])), ok("fd00::9/64"));
+        assert_eq!(found(either, &with(&[])).0, Status::Critical);
+    }
+
+    #[test]
+    fn an_address_of_the_owner_that_is_not_usable_is_named() {
+        let wish = IpoibWish {
+            dhcp6: Some(Dhcp6Wish::default()),
+            ..IpoibWish::default()
+        };
+        for (state, words) in [
+            (AddressState::Tentative, "fd00::7/128 is tentative"),
+            (AddressState::Duplicate, "another host has fd00::7/128"),
+        ] {
+            let mut one = netdev(&["fe80::5/64"]);
+            one.addresses.push(FoundAddress {
+                state,
+                ..usable("fd00::7/128")
+            });
+            let before = Finding::ok(Id::AddressPresent, "");
+            let finding = with_leased(before, &wish, &one, "systemd-networkd");
+            let found = finding.found.as_deref();
+            assert_eq!((finding.status, found), (Status::Critical, Some(words)));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! The object of one report, and the loop over the table of checks.
 
 use super::checks::{Id, Severity, TABLE};
-use super::{unended, unread};
+use super::{lease, unended, unread};
 use crate::facts::{Facts, Function, Netdev, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::verify::report::{Finding, LinkReport, Status};
@@ -123,6 +123,7 @@ pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
         let is_unmet = |found: &Finding| {
             row.parents.contains(&found.check)
                 && !matches!(found.status, Status::Ok | Status::Warning)
+                && !lease::is_left_to_owner(found.check, facts)
         };
         let is_met = !findings.iter().any(is_unmet);
         let finding = match ((row.rule)(object, facts, is_met), row.severity) {

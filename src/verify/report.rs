@@ -22,7 +22,7 @@ use crate::wish::origin::Origin;
 pub enum Status {
     /// Passed.
     Ok,
-    /// Not evaluated, because a parent failed.
+    /// Not evaluated: a parent failed, or another program sees to it.
     Skipped,
     /// Works, but needs attention.
     Warning,
@@ -346,7 +346,7 @@ pub struct LinkReport {
     pub cable: Option<Cable>,
     /// Minimum rate that was requested, Mb/s.
     pub megabits: Option<u32>,
-    /// Worst of the checks.
+    /// Worst of the checks that were made.
     pub status: Status,
     /// The checks, in the order of the table.
     pub checks: Vec<Finding>,
@@ -383,6 +383,7 @@ impl LinkReport {
             status: checks
                 .iter()
                 .map(|f| f.status)
+                .filter(|status| *status != Status::Skipped)
                 .max()
                 .unwrap_or(Status::Unknown),
             checks,

@@ -252,6 +252,7 @@ impl Lease {
         Granted {
             address: self.interface_address(),
             server: self.server.into(),
+            rebinds_ns: lifetime::end_ns(self.requested_ns, self.rebind_s),
             ends_ns: self.ends_ns(),
             length: self.length(),
             is_deprecated: false,

@@ -199,6 +199,7 @@ impl Lease {
                 prefix: PREFIX,
             },
             server: self.server.into(),
+            rebinds_ns: self.at(self.rebind_s),
             ends_ns: self.ends_ns(),
             length: self.length(),
             is_deprecated: self.is_deprecated(),

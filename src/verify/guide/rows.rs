@@ -379,7 +379,10 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::LeasePresent => Guide {
             detail: "Only with DHCP. A lease that has expired is a warning: the address is kept, and a new \
-                     lease is requested. If IPv6 addresses were requested as well, a lease that is missing \
+                     lease is requested. If ibboot-lease.service was never started, nothing renews the \
+                     lease: a warning from its rebinding time (T2) on, critical after its end. With \
+                     rd.ib.handover=nm or networkd the check is skipped: that program renews the lease, and \
+                     address.present expects an address of this family. If IPv6 addresses were requested as well, a lease that is missing \
                      after rd.net.timeout.ip-required= is a warning while the interface has one of those, \
                      unless the server of the root file system has an IPv4 address.",
             causes: &[
@@ -387,6 +390,7 @@ pub fn guide(id: Id) -> Guide {
                 "The server ignores InfiniBand (hardware type 32): of the usual servers only dnsmasq answers without a relay.",
                 "The server has no reservation for the client identifier of this node.",
                 "The pool of addresses is exhausted.",
+                "ibboot-lease.service is not enabled: systemctl enable --now ibboot-lease.service.",
             ],
             node: DHCP,
             server: &[
@@ -397,7 +401,11 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::Lease6Present => Guide {
             detail: "Only with DHCPv6, with either6 only if no router assigned an address. A lease that has \
-                     expired is a warning: the address is kept, and a new lease is requested. If DHCP was \
+                     expired is a warning: the address is kept, and a new lease is requested. If \
+                     ibboot-lease.service was never started, nothing renews the lease: a warning from its \
+                     rebinding time (T2) on, critical after its end. With rd.ib.handover=nm or networkd the \
+                     check is skipped: that program renews the lease, and address.present expects an \
+                     address of this family. If DHCP was \
                      requested as well, a lease that is missing after rd.net.timeout.ip-required= is a \
                      warning while the interface has a lease of DHCP, unless the server of the root file \
                      system has an IPv6 address.",
@@ -406,6 +414,7 @@ pub fn guide(id: Id) -> Guide {
                 "The interface has no link-local address to send from: duplicate address detection, or no IPv6 in the kernel.",
                 "The server has no reservation for the DUID of this node.",
                 "The pool of addresses is exhausted.",
+                "ibboot-lease.service is not enabled: systemctl enable --now ibboot-lease.service.",
             ],
             node: &[
                 "ibboot status",
@@ -422,7 +431,9 @@ pub fn guide(id: Id) -> Guide {
             detail: "Static and leased addresses, and the address of IPv6 autoconfiguration. A tentative \
                      address (duplicate address detection is running) does not count. ibboot sets a static \
                      IPv4 address at once and probes the address for one second beside the boot (RFC 5227): \
-                     if another host uses the address, ibboot removes it and names that host.",
+                     if another host uses the address, ibboot removes it and names that host. With \
+                     rd.ib.handover=nm or networkd that program renews the leases: any usable address that \
+                     is not link-local counts as the leased one.",
             causes: &[
                 "ibboot up ended before the interface had carrier: run ibboot up.",
                 "Another program removed the address.",
@@ -435,7 +446,8 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::RoutePresent => Guide {
             detail: "The default route leads through the requested gateway, and the routes of rd.route= \
-                     exist. A missing route that a DHCP server suggested is a warning.",
+                     exist. A missing route that a DHCP server suggested is a warning; with \
+                     rd.ib.handover=nm or networkd such routes are not compared.",
             causes: &[
                 "The gateway is not within the prefix of the interface.",
                 "Another program removed the route.",
