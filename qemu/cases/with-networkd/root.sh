@@ -20,7 +20,14 @@ ip addr show ib0 | grep -q 'inet 10.0.0.1/24'
 [ "$(cat /sys/class/net/ib0/carrier_changes)" = "$(cat carrier_changes)" ]
 cat /run/systemd/network/00-ibboot.network
 talk 10.0.0.1 10.0.0.2 60000
-# The driver creates the interface anew: another queue pair number, another address.
-modprobe -r ib_ipoib
-modprobe ib_ipoib
-wait_for 60 '[ -e /sys/class/net/ib0/ifindex ] && link ib0 | grep -q ^ADMIN_STATE=unmanaged'
+# A reset of the HCA creates the interface anew: another queue pair number, another address.
+index=$(cat /sys/class/net/ib0/ifindex)
+fabric knob softib0 reset 1000
+wait_for 60 '[ "$(cat /sys/class/net/ib0/ifindex || echo none)" -gt "$index" ]'
+wait_for 60 'link ib0 | grep -q ^ADMIN_STATE=unmanaged'
+# The check after this script compares with the boot.
+echo connected > /sys/class/net/ib0/mode
+ip link set ib0 mtu 65520 up
+ip addr add 10.0.0.1/24 dev ib0
+wait_for 60 'talk 10.0.0.1 10.0.0.2 60000'
+link ib0 | grep -qx ADMIN_STATE=unmanaged
