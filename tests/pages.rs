@@ -36,8 +36,10 @@ const REPORTS: [(&str, &str); 3] = [
         "Some ports carry no link and are listed as such, without a check: management planes of a card (SMI \
          sub-devices, Linux 6.11 on); ports of an NVSwitch, in the NVLink fabric, which NVLSM manages (their \
          VPD has the word SW_MNG); representors of virtual functions (the phys_port_name of their interface \
-         begins with pf); and, on an Ethernet device with more than two ports, ports without a network \
-         interface. None of these is counted, set up or judged, and the name of a device means its other ports.",
+         begins with pf); on an Ethernet device with more than two ports, ports without a network \
+         interface; and Ethernet ports for raw packets only, whose directory gids in sysfs has no file: the uplink \
+         of an mlx5 card in switchdev mode (port p0 of a BlueField DPU), a port of an mlx5 card whose enable_roce \
+         is false, and manae_N on Azure. None of these is counted, set up or judged, and the name of a device means its other ports.",
     ),
     (
         "Status",

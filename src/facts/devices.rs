@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::reader::Readers;
-use crate::facts::{Device, Look, Memory, Netdev, Port, role};
+use crate::facts::{Device, Look, Memory, Netdev, Port, PortRef, role};
 use crate::rdma::netlink::{self, Rdma};
 use crate::rdma::parse;
 use crate::rdma::types::{Connection, Guid, LinkLayer, NodeType};
@@ -19,6 +19,10 @@ pub const CLASS: &str = "/sys/class/infiniband";
 /// The devices that do not answer in a saved tree: seconds by name, as JSON.
 pub const SILENT: &str = "/ibboot-silent.json";
 
+/// The network devices of ports without a GID table, of which no file tells, in a saved tree: names by
+/// port (`mlx5_0/1`), as JSON.
+const NETDEVS: &str = "/ibboot-netdevs.json";
+
 /// All devices in /sys/class/infiniband, by name. `readers`, if given, read the devices, each in a
 /// process of its own.
 pub(super) fn devices(
@@ -30,12 +34,17 @@ pub(super) fn devices(
     if let Some(readers) = readers {
         let devices = readers.read(&names, look, memory.reads_devices());
         role::keep_sub_devices(look, &devices);
+        keep_netdevs(look, &devices);
         return devices;
     }
     let mut sub_devices = role::saved_sub_devices(look);
     let silent: BTreeMap<String, u32> = match look.root().is_live() {
         true => BTreeMap::new(),
         false => look.saved(SILENT),
+    };
+    let mut netdevs: BTreeMap<String, String> = match look.root().is_live() {
+        true => BTreeMap::new(),
+        false => look.saved(NETDEVS),
     };
     let of_name = |name: String| {
         let mut device = identify(look, &name);
@@ -44,9 +53,29 @@ pub(super) fn devices(
             None => complete(look, None, None, &mut device),
         }
         device.sub_device = sub_devices.remove(&device.ifname);
+        for port in device.ports.iter_mut().filter(|port| port.no_gid_table) {
+            port.netdev = netdevs.remove(&format!("{}/{}", device.ifname, port.port));
+        }
         device
     };
     names.into_iter().map(of_name).collect()
+}
+
+/// Stores in a recorded tree the network devices that only NETLINK_RDMA reports.
+fn keep_netdevs(look: &Look<'_>, devices: &[Device]) {
+    let ports = devices.iter().flat_map(|device| {
+        device
+            .ports
+            .iter()
+            .map(move |port| PortRef { device, port })
+    });
+    let found: BTreeMap<String, &String> = ports
+        .filter(|found| found.port.no_gid_table)
+        .filter_map(|found| Some((found.name(), found.port.netdev.as_ref()?)))
+        .collect();
+    if !found.is_empty() {
+        look.root().keep(NETDEVS, &found);
+    }
 }
 
 /// The connections of all devices.
@@ -166,12 +195,18 @@ fn identify_port(look: &mut Look<'_>, base: &str, number: u32) -> Port {
 }
 
 fn read_gid(look: &mut Look<'_>, base: &str, port: &mut Port) {
-    let gid = look.parsed(&format!("{base}/gids/0"), parse::gid);
+    let path = format!("{base}/gids/0");
+    let gid = look.parsed(&path, parse::gid);
     // An empty slot is all zero: RoCE before its network device is up.
     let gid = gid.filter(|gid| !gid.is_unspecified());
     // Of a virtual function without a GUID: 0 would match every other such port.
     port.port_guid = gid.map(parse::gid_port_guid).filter(|guid| guid.0 != 0);
     port.subnet_prefix = gid.map(|gid| Guid((u128::from(gid) >> 64) as u64));
+    // ib_core makes a file for each entry before it announces the device (setup_port,
+    // drivers/infiniband/core/sysfs.c).
+    port.no_gid_table = port.link_layer == Some(LinkLayer::Ethernet)
+        && gid.is_none()
+        && matches!(look.root().is_there(&path), Ok(false));
 }
 
 /// What the kernel knows of a device that was [identified](identify) before with this index, which
@@ -385,6 +420,51 @@ pub fn bind_netdevs(devices: &mut [Device], netdevs: &[Netdev]) {
 mod tests {
     use super::*;
     use crate::system::root::Root;
+
+    #[test]
+    fn a_port_without_a_gid_table_is_an_ethernet_port_without_a_first_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let port = |number: u32, layer: &str, gid: Option<&str>| {
+            let base = format!("/{number}");
+            let path = root.path(&base);
+            std::fs::create_dir_all(path.join("gids")).unwrap();
+            std::fs::write(path.join("link_layer"), layer).unwrap();
+            if let Some(gid) = gid {
+                std::fs::write(path.join("gids/0"), gid).unwrap();
+            }
+            identify_port(&mut Look::new(&root), &base, number).no_gid_table
+        };
+        let empty = "0000:0000:0000:0000:0000:0000:0000:0000";
+        assert!(port(1, "Ethernet", None));
+        assert!(!port(2, "Ethernet", Some(empty)));
+        assert!(!port(3, "Ethernet", Some("garbled")));
+        assert!(!port(4, "InfiniBand", None));
+        assert!(!port(5, "Unknown", None));
+    }
+
+    #[test]
+    fn a_saved_tree_has_the_interfaces_of_ports_without_a_gid_table() {
+        let port = |number: u32, no_gid_table| Port {
+            port: number,
+            no_gid_table,
+            netdev: Some(format!("eth{number}")),
+            ..Port::default()
+        };
+        let device = Device {
+            ifname: "mlx5_0".to_owned(),
+            ports: vec![port(1, true), port(2, false)],
+            ..Device::default()
+        };
+        let root = Root::recording("/");
+        keep_netdevs(&Look::new(&root), &[device]);
+        let dir = tempfile::tempdir().unwrap();
+        root.save(dir.path(), |_, bytes| bytes.into()).unwrap();
+        let saved = Root::new(dir.path());
+        let found: BTreeMap<String, String> = Look::new(&saved).saved(NETDEVS);
+        let expected = [("mlx5_0/1".to_owned(), "eth1".to_owned())];
+        assert_eq!(found, BTreeMap::from(expected));
+    }
 
     #[test]
     fn a_partition_table_is_read_as_far_as_required() {

@@ -228,6 +228,9 @@ pub struct Port {
     pub port_guid: Option<Guid>,
     /// The high half of `gids/0`.
     pub subnet_prefix: Option<Guid>,
+    /// An Ethernet port without an entry in its GID table, even an empty one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_gid_table: bool,
     /// `pkeys` without empty slots, as far as the table was read; bit 15 is full membership.
     pub pkeys: Vec<u16>,
     /// The network device attached to the port (RoCE, Soft-RoCE); never an IPoIB interface.

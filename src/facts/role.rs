@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a port is. Some ports of RDMA devices carry no link of the machine: management planes,
-//! ports of the NVLink fabric, representors of virtual functions.
+//! ports of the NVLink fabric, representors of virtual functions, Ethernet ports without RoCE.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +41,10 @@ pub enum Role {
     Representor,
     /// A plane or a representor that has no network interface.
     NoNetdev,
+    /// An Ethernet port for raw packets only: no RDMA connection can use it. So is the uplink of an mlx5
+    /// card in switchdev mode, and each port of an mlx5 card whose `enable_roce` is off
+    /// (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c).
+    NoRoce,
 }
 
 impl Role {
@@ -57,6 +61,7 @@ impl Role {
             Role::Nvlink => "NVSwitch port of the NVLink fabric, which NVLSM manages",
             Role::Representor => "representor of a virtual function",
             Role::NoNetdev => "plane or representor without a network interface",
+            Role::NoRoce => "Ethernet port without RoCE (no GID table)",
         }
     }
 }
@@ -127,11 +132,11 @@ fn of_port(port: &Port, has_extra: bool, port_name: impl FnOnce(&str) -> Option<
     }
     match &port.netdev {
         None if has_extra => Role::NoNetdev,
-        None => Role::Link,
         Some(netdev) if port_name(netdev).is_some_and(|name| is_representor(&name)) => {
             Role::Representor
         }
-        Some(_) => Role::Link,
+        _ if port.no_gid_table => Role::NoRoce,
+        _ => Role::Link,
     }
 }
 
@@ -203,6 +208,13 @@ mod tests {
         let with = port(LinkLayer::Ethernet, Some("eth0"));
         assert_eq!(of(&with, true, "p0"), Role::Link);
         assert_eq!(of(&with, false, "pf0vf0"), Role::Representor);
+        let raw = |port: &Port| Port {
+            no_gid_table: true,
+            ..port.clone()
+        };
+        assert_eq!(of(&raw(&with), false, "p0"), Role::NoRoce);
+        assert_eq!(of(&raw(&bare), false, ""), Role::NoRoce);
+        assert_eq!(of(&raw(&with), true, "pf0vf0"), Role::Representor);
         let infiniband = port(LinkLayer::InfiniBand, None);
         assert_eq!(of(&infiniband, true, "pf0vf0"), Role::Link);
     }

@@ -71,6 +71,14 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
             .hint("the command line excludes every port that is here");
     }
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
+    let raw = facts
+        .all_ports()
+        .find(|found| found.port.role == Role::NoRoce);
+    if let Some(raw) = raw.filter(|_| wish.link_layer != Some(LinkLayer::InfiniBand))
+        && facts.bare_functions().is_empty()
+    {
+        return finding.hint(&present::enable_roce(raw.device));
+    }
     let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
     let has_ethernet = wish.link_layer.is_some() && facts.ports().any(is_ethernet);
     if !facts.bare_functions().is_empty() || !has_ethernet {
@@ -206,6 +214,12 @@ fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
             let hint = format!("name the RDMA device {}", parent.unwrap_or("that has it"));
             finding(&found, &hint).lasting()
         }
+        // The uplink of a card in switchdev mode has no RoCE.
+        Role::Representor => finding(
+            &found,
+            &format!("{}: the uplink has no RoCE", present::IN_SWITCHDEV),
+        ),
+        Role::NoRoce => finding(&found, &present::enable_roce(first.device)),
         _ => finding(&found, "name the port of the physical function"),
     })
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Facts, Function, PortRef, functions};
+use crate::facts::{Device, Facts, Function, PortRef, functions};
 use crate::verify::report::{Finding, OtherPorts};
 
 /// Maximum of names in one line.
@@ -51,6 +51,24 @@ fn no_links(facts: &Facts) -> Option<String> {
 pub const NO_HCA: &str = "the kernel sees no HCA on the PCI bus: check that the card is fully inserted and has power, \
                           and that the BIOS enables its slot; on a virtual machine, pass a function of an HCA of the host \
                           to the guest";
+
+/// What to do about a card in switchdev mode.
+pub const IN_SWITCHDEV: &str = "in switchdev mode name a virtual function or sub-function";
+
+/// The hint for a port without RoCE.
+pub fn enable_roce(device: &Device) -> String {
+    let Some(card) = device.card().filter(|_| device.is_mlx5()) else {
+        return "name another port: this one is for raw packets only".to_owned();
+    };
+    let bus = match device.driver.as_deref() {
+        Some("mlx5_core.sf") => "auxiliary",
+        _ => "pci",
+    };
+    format!(
+        "{IN_SWITCHDEV}; otherwise enable RoCE: devlink dev param set {bus}/{card} name enable_roce value true \
+         cmode driverinit, then devlink dev reload {bus}/{card}"
+    )
+}
 
 /// Hints at the HCA on the bus that has no RDMA device, or at the bus without an HCA, instead of asking
 /// for one. Of several HCAs the wish may mean any.

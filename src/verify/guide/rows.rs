@@ -129,6 +129,7 @@ pub fn guide(id: Id) -> Guide {
                 "ib_ipoib is not in the initramfs, or is not loaded: the message has \"no network interface\".",
                 "The device or the interface has another name here: names depend on udev, guid= and pci= do not.",
                 "The card was removed or replaced.",
+                "The Ethernet port cannot do RoCE (no GID table): RoCE is switched off, or the card is in switchdev mode.",
             ],
             node: DRIVER,
             ..NONE
