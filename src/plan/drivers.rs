@@ -217,13 +217,17 @@ impl Draft<'_> {
     /// Loads the drivers of the HCAs on the PCI bus, if the command line names none.
     fn hca_drivers(&mut self) {
         let inventory = self.inventory;
+        let index = &inventory.modules;
         let requested = self.request.requested_by.clone();
         let mut hcas: Vec<Hca<'_>> = Vec::new();
         for function in &inventory.pci {
-            let found = match inventory.modules.is_assumed() {
-                true => usual_driver(&function.modalias),
-                false => inventory.modules.for_modalias(&function.modalias),
-            };
+            let mut found = index.for_modalias(&function.modalias);
+            if found.is_empty() {
+                // The index has no alias of a driver that is built in.
+                found = usual_driver(&function.modalias);
+                found
+                    .retain(|driver| matches!(index.find(driver), Found::Builtin | Found::Assumed));
+            }
             hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
         }
         let identified = self.identified();
