@@ -11,7 +11,7 @@ use crate::facts::Netdev;
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::request::Required;
 use crate::system::drivers::{self, ASYNC_PROBE, Fabric, IPOIB, NO_BOND};
-use crate::system::modules::{Found, normal};
+use crate::system::modules::{Found, Index, normal};
 use crate::system::pci::PciId;
 use crate::wish::expectation::ModuleWish;
 use crate::wish::origin::{Origin, Requested};
@@ -24,12 +24,13 @@ const LOADED_BY_NAME: &str = "; name it in rd.driver.post= to load it anyway";
 struct Hca<'a> {
     function: &'a PciFunction,
     driver: String,
+    /// The module that makes an RDMA device of it.
+    maker: String,
 }
 
 impl Hca<'_> {
-    /// The module that makes an RDMA device of it.
     fn maker(&self) -> &str {
-        drivers::of_pci(&self.driver).map_or(&self.driver, |family| family.rdma)
+        &self.maker
     }
 
     /// Whether the card can have InfiniBand ports. The driver of another card is loaded only for a
@@ -125,8 +126,8 @@ impl Draft<'_> {
             // The index has no alias of a driver that is built in.
             let usual = usual_driver(&function.modalias);
             let drivers = [modules.for_modalias(&function.modalias), usual].concat();
-            let mut makers = drivers.iter().filter_map(|driver| drivers::of_pci(driver));
-            makers.any(|family| self.can_load(family.rdma))
+            let mut hcas = drivers.iter().filter(|driver| drivers::binds_hcas(driver));
+            hcas.any(|driver| self.can_load(maker(modules, driver)))
         };
         let makers = self.modules.iter();
         let makers = makers.filter(|module| drivers::may_make_devices(&module.name));
@@ -228,7 +229,11 @@ impl Draft<'_> {
                 found
                     .retain(|driver| matches!(index.find(driver), Found::Builtin | Found::Assumed));
             }
-            hcas.extend(found.into_iter().map(|driver| Hca { function, driver }));
+            hcas.extend(found.into_iter().map(|driver| Hca {
+                function,
+                maker: maker(index, &driver).to_owned(),
+                driver,
+            }));
         }
         let identified = self.identified();
         let is_identified = |hca: &Hca<'_>| identified.iter().any(|demand| demand.is(hca));
@@ -437,6 +442,11 @@ impl Draft<'_> {
             Vec::new()
         }
     }
+}
+
+/// The module that makes an RDMA device of a card with this driver.
+fn maker<'d>(index: &Index, driver: &'d str) -> &'d str {
+    drivers::maker(driver, |name| index.find(name) != Found::Missing)
 }
 
 /// The driver of a card by its number, without an index that has its alias.

@@ -64,6 +64,8 @@ const FAMILIES: &[Family] = &[
         "irdma",
         Fabric::NoInfiniBand,
     ),
+    // irdma replaced it in Linux 5.14.
+    Family::new(&["i40e"], "i40iw", "i40iw", Fabric::NoInfiniBand),
     Family::new(&["mana"], "mana_ib", "mana", Fabric::NoInfiniBand),
     Family::new(&["be2net"], "ocrdma", "ocrdma", Fabric::NoInfiniBand),
     Family::new(&["qede"], "qedr", "qedr", Fabric::NoInfiniBand),
@@ -98,6 +100,15 @@ pub const BONDING: &str = "bonding";
 /// The family of a driver that binds PCI functions.
 pub fn of_pci(driver: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.pci.contains(&driver))
+}
+
+/// The module that makes RDMA devices of the cards that `driver` binds: of several that kernels of
+/// different versions have, the one that the kernel `has`.
+pub fn maker(driver: &str, has: impl Fn(&str) -> bool) -> &str {
+    let families = FAMILIES.iter().filter(|one| one.pci.contains(&driver));
+    let mut makers = families.map(|family| family.rdma);
+    let newest = makers.clone().next().unwrap_or(driver);
+    makers.find(|maker| has(maker)).unwrap_or(newest)
 }
 
 /// The RDMA module that the PCI driver `core` of an InfiniBand card needs beside it. None for an
@@ -158,7 +169,7 @@ pub fn makes_hcas(name: &str) -> bool {
 /// Whether RDMA devices may come with the module: false for what only uses or serves them, and for
 /// the PCI half of a driver. True for a module that is not known here.
 pub fn may_make_devices(name: &str) -> bool {
-    let others = ["i40iw", "rdma_rxe", "siw"];
+    let others = ["rdma_rxe", "siw"];
     makes_hcas(name)
         || others.contains(&name)
         || !(is_rdma_module(name) || binds_hcas(name) || name == BONDING)
@@ -255,6 +266,22 @@ mod tests {
                 (binds, makes),
                 "{driver}"
             );
+        }
+    }
+
+    #[test]
+    fn the_maker_is_the_module_that_the_kernel_has() {
+        for (driver, modules, expected) in [
+            ("i40e", &["irdma", "i40iw"][..], "irdma"),
+            ("i40e", &["i40iw"], "i40iw"),
+            ("i40e", &[], "irdma"),
+            ("ice", &["i40iw"], "irdma"),
+            ("mlx5_core", &[], "mlx5_ib"),
+            ("hfi1", &["hfi1"], "hfi1"),
+            ("e1000e", &[], "e1000e"),
+        ] {
+            let found = maker(driver, |name| modules.contains(&name));
+            assert_eq!(found, expected, "{driver} {modules:?}");
         }
     }
 
