@@ -7,12 +7,12 @@ use std::collections::btree_map::Entry;
 use crate::facts::{Facts, PortRef, rules};
 use crate::rdma::types::{Guid, LinkLayer, PortState};
 
-/// What ports have in common that should have the same speed: the model of the board, the link
-/// layer, and the subnet. A storage network often is a slower subnet for other boards.
+/// What InfiniBand ports have in common that should have the same speed: the model of the board, and
+/// the subnet. A storage network often is a slower subnet for other boards. Ethernet ports are not
+/// compared: their prefix, fe80::/64, is the same on every network.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind<'a> {
     board: &'a str,
-    is_infiniband: bool,
     subnet_prefix: Option<Guid>,
 }
 
@@ -46,14 +46,15 @@ impl<'a> Siblings<'a> {
     }
 }
 
-/// None if the speed or the model is unknown.
+/// None of a port that is not compared, or whose speed or model is unknown.
 fn kind(port: PortRef<'_>) -> Option<Kind<'_>> {
     let rate = port.port.rate.as_ref()?;
-    let is_known = port.port.state == Some(PortState::Active) && !rules::may_be_faster(port, rate);
-    let board = port.device.board_id.as_deref().filter(|_| is_known)?;
+    let is_compared = port.port.link_layer == Some(LinkLayer::InfiniBand)
+        && port.port.state == Some(PortState::Active)
+        && !rules::may_be_faster(port, rate);
+    let board = port.device.board_id.as_deref().filter(|_| is_compared)?;
     Some(Kind {
         board,
-        is_infiniband: port.port.link_layer? == LinkLayer::InfiniBand,
         subnet_prefix: port.port.subnet_prefix,
     })
 }

@@ -164,7 +164,7 @@ pub(super) const GROUP: Group = Group {
             help: "A port slower than GBPS gigabits per second is not verified. Decimals are allowed: 2.5 is the \
                    slowest rate of InfiniBand. May be given several times; the last one that matches a port applies. \
                    If SELECTOR matches no port of the machine, ibboot check reports an invalid argument. \
-                   Without a rate, ibboot warns of a port that is slower than the other ports of the same model of \
+                   Without a rate, ibboot warns of an InfiniBand port that is slower than the other ports of the same model of \
                    card in its subnet.",
             example: "rd.ib.rate=mlx5_0:1=100",
             origin: Origin::Ibboot,

@@ -219,7 +219,8 @@ pub fn guide(id: Id) -> Guide {
             ..SLOW
         },
         Id::PortSpeed => Guide {
-            detail: "The ports compared have the same board (PSID), link layer and subnet. In reports only \
+            detail: "InfiniBand only. The ports compared have the same board (PSID) and subnet: of \
+                     Ethernet ports the kernel does not report which network they are on. In reports only \
                      if the port is slower, and not if rd.ib.rate= gives the port a rate: \
                      rd.ib.rate=mlx5_3:1=200 says that a slower port is intended. The kernel does not report \
                      the speed that a port could have.",
