@@ -7,7 +7,10 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::facts::Look;
-use crate::system::pci::PCI;
+use crate::system::pci::{PCI, PciId};
+
+/// The vendor of the devices that QEMU makes up (Red Hat).
+const QEMU: u32 = 0x1b36;
 
 /// Speed and width of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -42,11 +45,17 @@ impl PcieLink {
     }
 }
 
-/// The link of a function; none if an end is unknown: a virtual machine may show no slot, and a
-/// virtual function has no link.
+/// The link of a function; none if an end is unknown: a virtual machine may show no slot, or one that QEMU
+/// makes up, and a virtual function has no link.
 pub(super) fn link(look: &mut Look<'_>, address: &str) -> Option<PcieLink> {
     let (bus, _) = address.rsplit_once(':')?;
     let slot = look.link_name(&format!("/sys/class/pci_bus/{bus}/device"))?;
+    // QEMU's slot has 32 lanes of 16 GT/s, whatever that of the host has (hw/pci-bridge/gen_pcie_root_port.c).
+    let modalias = look.constant(&format!("{PCI}/{slot}/modalias"));
+    let id = modalias.as_deref().and_then(PciId::parse);
+    if id.is_some_and(|id| id.vendor == QEMU) {
+        return None;
+    }
     let ends = [pcie(look, address, "max")?, pcie(look, &slot, "max")?];
     Some(PcieLink {
         current: pcie(look, address, "current")?,

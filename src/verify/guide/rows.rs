@@ -228,7 +228,7 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::HcaPcie => Guide {
             detail: "Only if the kernel reports both ends of the PCI Express link, which it does not for \
-                     virtual functions.",
+                     virtual functions, and not in a virtual machine of QEMU, whose slots are made up.",
             causes: &[
                 "The card or its riser is not fully inserted.",
                 "A lane of the slot, the riser or the card is faulty.",
