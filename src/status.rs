@@ -287,12 +287,7 @@ fn without_port(link: &LinkReport, facts: &Facts) -> Row {
 }
 
 fn trouble(link: &LinkReport) -> Option<String> {
-    let finding = link.trouble()?;
-    Some(format!(
-        "{} [{}]",
-        finding.problem(),
-        finding.check.row().name
-    ))
+    Some(link.trouble()?.titled())
 }
 
 /// The table within the width of the terminal; what is wrong stands below its row.

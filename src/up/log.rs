@@ -11,7 +11,7 @@ use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
 use crate::verify::checks::Id;
 use crate::verify::ports;
-use crate::verify::report::{Finding, LinkReport, Report, Status};
+use crate::verify::report::{Finding, LinkReport, Report};
 use crate::wish::expectation::Expectation;
 
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
@@ -273,12 +273,11 @@ impl Waiting {
 
 /// The cause of the wait if no link or server that is awaited has a trouble.
 fn otherwise(report: &Report, is_loading: bool) -> &str {
-    let is_open = |status: Status| status != Status::Ok;
     let mut servers = report.servers.iter();
     match &report.shortfall {
         _ if is_loading => "drivers are loading",
         Some(shortfall) => shortfall.as_str(),
-        None if servers.any(|server| is_open(server.finding.status)) => "the answer of a server",
+        None if servers.any(|server| !server.is_answered()) => "the answer of a server",
         None => "more links",
     }
 }

@@ -95,6 +95,13 @@ pub fn is_hopeless(expectation: &Expectation, report: &Report) -> bool {
     }
 }
 
+/// Why the boot fails. A satisfied report fails only by an `obstacle`: what warns is not the reason.
+fn reason(report: &Report, obstacle: Option<String>) -> Option<String> {
+    obstacle
+        .filter(|_| report.satisfied)
+        .or_else(|| report.reason())
+}
+
 /// The second line of the result: the reason, and that an argument is wrong.
 fn words(reason: Option<String>, complaints: &[String]) -> String {
     let wrong = complaints
@@ -214,13 +221,10 @@ impl Files {
             root: named.or_else(|| contract::granted_root(source, journal)),
             ..pinned(source.expectation, source.facts, report, boot_id.clone())
         };
+        let obstacle = untold.or_else(|| source.obstacle().map(str::to_owned));
         let reason = match now.outcome {
             Outcome::Verified => None,
-            _ if report.satisfied => {
-                let reason = untold.clone().or_else(|| report.reason());
-                reason.or_else(|| source.obstacle().map(str::to_owned))
-            }
-            _ => report.reason(),
+            _ => reason(report, obstacle),
         };
         let outcome = now.outcome;
         let state = state(source, journal, boot_id, outcome, reason.clone());
@@ -230,24 +234,23 @@ impl Files {
         now.marks = journal.length();
         self.announced = Some(now);
         if first {
-            let text = result(outcome, &words(reason, &report.complaints));
+            let text = result(outcome, &words(reason.clone(), &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
             contract::call_queue(source.root);
-            announce(outcome, untold, source, journal);
+            announce(outcome, reason.as_deref(), source, journal);
         }
         Ok(())
     }
 }
 
 /// Logs the verdict.
-fn announce(outcome: Outcome, untold: Option<String>, source: &Source<'_>, journal: &mut Journal) {
-    let obstacle = untold.as_deref().or_else(|| source.obstacle());
+fn announce(outcome: Outcome, reason: Option<&str>, source: &Source<'_>, journal: &mut Journal) {
     let ending = verdict::Ending {
         outcome,
         require: source.expectation.require,
         elapsed: source.elapsed,
         next: in_initramfs(source.root).then(|| verdict::next(source.plan)),
-        obstacle,
+        obstacle: reason,
     };
     let verdict = printable(&verdict::words(source.report, &ending));
     let was_waiting = journal.waiting.end(&verdict);
@@ -495,6 +498,16 @@ mod tests {
             of(Some(r"refuses: \033[2J \\x41 \x1b \"), &[]),
             "failed continue\nrefuses: \\x5c033[2J \\x5c\\x41 \\x1b \\x5c\n"
         );
+    }
+
+    #[test]
+    fn a_satisfied_report_fails_by_its_obstacle_and_not_by_what_warns() {
+        let obstacle = || Some("drivers are still loading".to_owned());
+        let mut found = report(vec![good("ib0"), waiting("optional")]);
+        found.satisfied = true;
+        assert_eq!(reason(&found, obstacle()), obstacle());
+        found.satisfied = false;
+        assert_eq!(reason(&found, obstacle()), found.reason());
     }
 
     #[test]

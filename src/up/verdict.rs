@@ -7,7 +7,7 @@ use crate::handover::Outcome;
 use crate::plan::{Fate, Plan};
 use crate::request::OnFailure;
 use crate::verify::ports;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::Require;
 
 /// What the verdict depends on beside the report.
@@ -19,7 +19,7 @@ pub struct Ending<'a> {
     pub elapsed: Duration,
     /// What follows a failure ([`next`]); none outside the initramfs, where no hook acts.
     pub next: Option<&'a str>,
-    /// Why the outcome is a failure although enough is verified.
+    /// Why the outcome is a failure, where not too little is verified.
     pub obstacle: Option<&'a str>,
 }
 
@@ -86,8 +86,7 @@ fn shortage(report: &Report, require: Require) -> Option<String> {
     }
     let servers = report.servers.len();
     let answers = report.servers.iter();
-    let answers = answers.filter(|server| server.finding.status == Status::Ok);
-    let answers = answers.count();
+    let answers = answers.filter(|server| server.is_answered()).count();
     (answers < servers).then(|| format!("{answers} of {servers} servers answered"))
 }
 
@@ -98,7 +97,7 @@ mod tests {
     use crate::plan::tests::planned;
     use crate::system::root::Root;
     use crate::verify::checks::Id;
-    use crate::verify::report::Finding;
+    use crate::verify::report::{Finding, ServerReport, Status};
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
 
@@ -262,6 +261,25 @@ mod tests {
             words(&report("+-", 2), &failed("drivers are still loading")),
             "1 of 2 required links verified after 3.4 s; the boot continues"
         );
+    }
+
+    #[test]
+    fn a_server_that_only_warns_has_answered() {
+        let server = |finding| ServerReport {
+            server: serde_json::from_str(r#"{"address":"10.0.0.2","port":null}"#).unwrap(),
+            requested_by: None,
+            finding,
+        };
+        let silent = || Finding::failed(Id::ServerRdma, "no answer", "");
+        let mut found = report("+", 1);
+        found.servers = vec![
+            server(Finding::ok(Id::ServerRdma, "")),
+            server(silent().as_warning()),
+        ];
+        assert_eq!(shortage(&found, Require::Listed), None);
+        found.servers.push(server(silent()));
+        let short = shortage(&found, Require::Listed);
+        assert_eq!(short.as_deref(), Some("2 of 3 servers answered"));
     }
 
     #[test]

@@ -36,11 +36,8 @@ impl<'a> Subject<'a> {
         let mut good = Vec::new();
         if link.is_good() {
             good.push((log::Level::Info, verified()));
-            let warning = link
-                .trouble()
-                .map(|finding| lines(&link.object(), "", finding));
-            let warning = warning.into_iter().flatten();
-            good.extend(warning.map(|line| (log::Level::Warn, line)));
+            let warnings = link.trouble().into_iter();
+            good.extend(warnings.flat_map(|finding| warning(&link.object(), finding)));
         }
         Subject {
             // Any port may be meant by one request: each port is a subject. Names of interfaces change.
@@ -57,17 +54,21 @@ impl<'a> Subject<'a> {
     /// The subject of a server that must answer.
     pub fn of_server(server: &'a ServerReport) -> Subject<'a> {
         let finding = &server.finding;
-        let is_wrong = finding.status.is_wrong();
+        let object = server.server.to_string();
         let found = finding.found.as_deref().unwrap_or("answers");
-        let good = (log::Level::Info, format!("{}: {found}", server.server));
+        let good = match finding.status {
+            Status::Ok => vec![(log::Level::Info, format!("{object}: {found}"))],
+            Status::Warning => warning(&object, finding),
+            _ => Vec::new(),
+        };
         Subject {
-            key: format!("server {}", server.server),
-            object: server.server.to_string(),
+            key: format!("server {object}"),
+            object,
             target: None,
             link_layer: None,
             required: true,
-            trouble: is_wrong.then_some(finding),
-            good: if is_wrong { Vec::new() } else { vec![good] },
+            trouble: Some(finding).filter(|_| !server.is_answered()),
+            good,
         }
     }
 
@@ -100,7 +101,8 @@ impl<'a> Subject<'a> {
     /// subject is marked.
     pub fn last_words(&self, age_s: u64, is_optional: bool) -> Vec<String> {
         let Some(finding) = self.trouble else {
-            let warnings = self.good.iter().skip(1);
+            let warnings = self.good.iter();
+            let warnings = warnings.filter(|(level, _)| *level == log::Level::Warn);
             return warnings.map(|(_, line)| line.clone()).collect();
         };
         let mark = if is_optional { " (not required)" } else { "" };
@@ -179,6 +181,12 @@ impl Underway {
     }
 }
 
+/// The lines of a warning.
+fn warning(object: &str, finding: &Finding) -> Vec<(log::Level, String)> {
+    let lines = lines(object, "", finding).into_iter();
+    lines.map(|line| (log::Level::Warn, line)).collect()
+}
+
 /// `BEFORE` `OBJECT: PROBLEM [CHECK]`, and below it the action.
 fn lines(object: &str, before: &str, finding: &Finding) -> Vec<String> {
     two_lines(object, before, &finding.problem(), finding)
@@ -222,6 +230,25 @@ pub(super) mod tests {
         let may_end = |check| Underway::Drivers.may_end(check);
         assert!(may_end(Id::DevicePresent) && may_end(Id::BondPresent));
         assert!(!may_end(Id::DeviceAnswers));
+    }
+
+    #[test]
+    fn a_server_that_need_not_answer_is_a_warning() {
+        let server = ServerReport {
+            server: serde_json::from_str(r#"{"address":"10.0.0.2","port":null}"#).unwrap(),
+            requested_by: None,
+            finding: Finding::failed(Id::ServerRdma, "no answer came", "an answer")
+                .hint("look at the server")
+                .as_warning(),
+        };
+        let subject = Subject::of_server(&server);
+        let line = "10.0.0.2: no answer over RDMA: no answer came, expected an answer \
+                    [server.rdma]";
+        let warning = |line: &str| (log::Level::Warn, line.to_owned());
+        let lines = [warning(line), warning("  look at the server")];
+        assert_eq!(subject.lines(0), lines);
+        assert_eq!(subject.last_words(0, false), lines.map(|(_, line)| line));
+        assert!(subject.trouble.is_none());
     }
 
     #[test]

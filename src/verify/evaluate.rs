@@ -170,7 +170,7 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
     let servers = expectation.servers.iter();
     let servers = servers.flat_map(|wish| server(wish, connected, facts));
     let servers = spared(expectation, servers.collect());
-    let answered = servers.iter().all(is_answered);
+    let answered = servers.iter().all(ServerReport::is_answered);
     let root = expectation
         .root
         .as_ref()
@@ -202,16 +202,12 @@ pub fn verify(expectation: &Expectation, facts: &Facts) -> Report {
 
 /// An answer of one server of a disk is enough: then the others only warn.
 fn spared(expectation: &Expectation, mut servers: Vec<ServerReport>) -> Vec<ServerReport> {
-    if has_alternatives(expectation) && servers.iter().any(is_answered) {
-        for server in servers.iter_mut().filter(|server| !is_answered(server)) {
+    if has_alternatives(expectation) && servers.iter().any(ServerReport::is_answered) {
+        for server in servers.iter_mut().filter(|server| !server.is_answered()) {
             server.finding.status = Status::Warning;
         }
     }
     servers
-}
-
-fn is_answered(server: &ServerReport) -> bool {
-    matches!(server.finding.status, Status::Ok | Status::Warning)
 }
 
 fn has_alternatives(expectation: &Expectation) -> bool {

@@ -125,8 +125,7 @@ pub fn journal(report: &Report) -> String {
         let text = |f: &Finding| format!("root: {}", f.named());
         lines.extend(root.trouble().map(|finding| (root.status(), text(finding))));
     }
-    let shortfall = report.shortfall.as_deref().map(printable);
-    let others = report.invalid_arguments().chain(shortfall);
+    let others = report.invalid_arguments().chain(report.too_few());
     lines.extend(others.map(|text| (report.status, text)));
     lines.retain(|(status, _)| priority(*status) < priority(Status::Ok));
     let verdict = format!("{}, required: {}", count(report), report.require);

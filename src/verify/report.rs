@@ -212,9 +212,14 @@ impl Finding {
         self.with_hint(self.problem())
     }
 
+    /// The problem with the name of the check: `PROBLEM [CHECK]`.
+    pub fn titled(&self) -> String {
+        format!("{} [{}]", self.problem(), self.check.row().name)
+    }
+
     /// The sentence with the name of the check: `PROBLEM [CHECK]; HINT`.
     pub fn named(&self) -> String {
-        self.with_hint(format!("{} [{}]", self.problem(), self.check.row().name))
+        self.with_hint(self.titled())
     }
 
     fn with_hint(&self, mut line: String) -> String {
@@ -295,6 +300,12 @@ impl RootReport {
 }
 
 impl ServerReport {
+    /// The server answered, or need not answer: another server of the disk did, or over iWARP only
+    /// the mount shows it.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.finding.status, Status::Ok | Status::Warning)
+    }
+
     /// `ADDRESS: ` and what is wrong or warns; none if all is well.
     pub fn diagnosis(&self) -> Option<String> {
         self.finding
@@ -578,7 +589,7 @@ impl Report {
         self.links.iter().filter(|link| link.is_good()).count()
     }
 
-    /// One line for each object that is not as expected, modules first.
+    /// One line for each object that is not as expected, modules first, and the number of ports.
     pub fn troubles(&self) -> Vec<String> {
         let modules = self.modules.iter().filter_map(ModuleReport::diagnosis);
         modules
@@ -586,6 +597,7 @@ impl Report {
             .chain(self.servers.iter().filter_map(ServerReport::diagnosis))
             .chain(self.root.iter().filter_map(RootReport::diagnosis))
             .chain(self.invalid_arguments())
+            .chain(self.too_few())
             .collect()
     }
 
@@ -595,10 +607,21 @@ impl Report {
         lines.map(|complaint| format!("invalid argument: {}", printable(complaint)))
     }
 
+    /// The line about the number of ports, if too few are verified.
+    pub fn too_few(&self) -> Option<String> {
+        self.shortfall.as_deref().map(printable)
+    }
+
+    /// A link has the status of the verdict: it explains more than the number of ports.
+    pub fn is_explained_by_link(&self) -> bool {
+        self.links.iter().any(|link| link.status == self.status)
+    }
+
     /// The one line that explains a report that is not satisfied: the worst trouble of a required
-    /// link, otherwise of any link; the first of equals. A link that only warns is verified, so a
-    /// failed server or root file system precedes it. If the link has no port, a module that is not
-    /// loaded, and that links need, explains more.
+    /// link, otherwise of any link; the first of equals. If no link explains the verdict, the number
+    /// of ports precedes them. A link that only warns is verified, so a failed server or root file
+    /// system precedes it. If the link has no port, a module that is not loaded, and that links need,
+    /// explains more.
     pub fn reason(&self) -> Option<String> {
         let troubled = self.links.iter().filter(|link| link.trouble().is_some());
         let link = troubled.min_by_key(|link| Reverse((link.required, link.status)));
@@ -615,9 +638,10 @@ impl Report {
             let server = server.and_then(ServerReport::diagnosis);
             server.or_else(|| root.and_then(RootReport::diagnosis))
         };
-        let wrong = || self.shortfall.clone().or_else(|| others(Status::is_wrong));
+        let wrong = || self.too_few().or_else(|| others(Status::is_wrong));
         let warning = || others(|status| status == Status::Warning);
         match link {
+            Some(_) if self.shortfall.is_some() && !self.is_explained_by_link() => self.too_few(),
             Some(link) if link.name.is_none() => driver().or_else(|| link.diagnosis()),
             Some(link) if link.is_good() => wrong().or_else(|| link.diagnosis()),
             Some(link) => link.diagnosis(),

@@ -57,8 +57,8 @@ impl Report {
         for complaint in &self.complaints {
             line(&mut out, 0, Status::Unknown, "invalid argument", complaint);
         }
-        if let Some(shortfall) = &self.shortfall {
-            out.push_str(&format!("{}\n", printable(shortfall)));
+        if let Some(shortfall) = self.too_few() {
+            out.push_str(&format!("{shortfall}\n"));
         }
         out.push_str(&self.verdict());
         out
@@ -95,8 +95,8 @@ impl Report {
             let text = format!("invalid argument: {complaint}");
             out.push_str(&labelled(Status::Unknown, &text, terminal));
         }
-        if let Some(shortfall) = &self.shortfall {
-            out.push_str(&terminal.wrapped(&printable(shortfall), 0));
+        if let Some(shortfall) = self.too_few() {
+            out.push_str(&terminal.wrapped(&shortfall, 0));
         }
         let good: Vec<&LinkReport> = self
             .links
@@ -186,9 +186,8 @@ impl Report {
         let causes = causes.chain(servers.map(|s| of(&s.finding, &s.server.to_string())));
         let causes = causes.chain(root.filter(|f| f.needs_attention()).map(|f| of(f, "root")));
         let causes = causes.chain(optional.into_iter().filter_map(link));
-        // As in `reason`: a link that failed explains more than the number.
-        let is_explained = self.links.iter().any(|link| link.status == self.status);
-        let shortfall = self.shortfall.iter().filter(|_| !is_explained);
+        let shortfall = self.shortfall.iter();
+        let shortfall = shortfall.filter(|_| !self.is_explained_by_link());
         let causes = causes.chain(shortfall.map(|_| (self.status, TOO_FEW.to_owned())));
         let causes = causes.chain(modules.map(|m| of(&m.finding, &m.name)));
         let complaints = self.complaints.iter();
@@ -224,8 +223,7 @@ const SHOWN: usize = 4;
 
 /// The problem and, below it, what to do.
 fn trouble(out: &mut String, object: &str, finding: &Finding, terminal: &Terminal) {
-    let name = finding.check.row().name;
-    let text = format!("{object}: {} [{name}]", finding.problem());
+    let text = format!("{object}: {}", finding.titled());
     let text = labelled(finding.status, &text, terminal);
     out.push_str(&terminal.coloured(text.trim_end(), colour(finding.status)));
     out.push('\n');
