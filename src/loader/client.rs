@@ -66,7 +66,7 @@ impl Loader {
     }
 
     /// Loads a module, and ends when the kernel reports the module as live
-    /// ([`crate::system::modules::load`]).
+    /// ([`crate::system::modprobe::load`]).
     pub async fn load(&self, module: &str, parameters: &[String]) -> Result<()> {
         let (module, parameters) = (module.to_owned(), parameters.to_vec());
         self.do_this(Request::Load { module, parameters }).await

@@ -9,7 +9,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use super::request::{Answer, Request, refused};
 use super::{index, write};
 use crate::error::Result;
-use crate::system::modules::{self, Found, Index};
+use crate::system::modprobe;
+use crate::system::modules::{Found, Index};
 use crate::system::pci;
 use crate::system::readiness::{event_loop, watched};
 use crate::system::root::Root;
@@ -90,7 +91,7 @@ async fn load(
     let index = read_once(root, index)?;
     match index.find(module) {
         Found::Missing => Err(refused("module", module)),
-        _ => modules::load(root, index, module, parameters).await,
+        _ => modprobe::load(root, index, module, parameters).await,
     }
 }
 

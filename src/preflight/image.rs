@@ -11,9 +11,8 @@ use crate::plan::notes::list;
 use crate::plan::{Action, Plan};
 use crate::request::Request;
 use crate::system::blacklist::Blacklist;
-use crate::system::modules::{
-    Index, MODPROBE, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of,
-};
+use crate::system::modprobe::MODPROBE;
+use crate::system::modules::{Index, MODULES_ALIAS, MODULES_BUILTIN, MODULES_DEP, name_of};
 use crate::wish::origin::Origin;
 use crate::wish::storage::Protocol;
 

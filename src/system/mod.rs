@@ -12,6 +12,7 @@ pub mod directory;
 pub mod drivers;
 pub mod kmsg;
 pub mod limit;
+pub mod modprobe;
 pub mod modules;
 pub mod net;
 pub mod notify;
