@@ -70,6 +70,14 @@ pub(super) struct Words<'a> {
 }
 
 impl Counts {
+    /// Keeps the reason in [`Counts::why_refused`] or [`Counts::why_unusable`]: the report changes no more
+    /// often than the log.
+    pub(super) fn note(kept: &mut Option<String>, is_logged: bool, why: String) {
+        if is_logged || kept.is_none() {
+            *kept = Some(why);
+        }
+    }
+
     /// The cause while there is no lease; the most certain cause comes first.
     pub(super) fn diagnosis(&self, words: Words<'_>) -> Diagnosis {
         let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use super::{Action, Client, State};
 use crate::dhcp::brake::Reason;
 use crate::dhcp::conduct::{GRACE, OFFERS};
-use crate::dhcp::progress::count;
+use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::v4::answer::Answer;
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::packet::Kind;
@@ -67,10 +67,7 @@ impl Client {
             .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
         let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
-        // The report changes no more often than the log.
-        if !lines.is_empty() || self.counts.why_unusable.is_none() {
-            self.counts.why_unusable = Some(what);
-        }
+        Counts::note(&mut self.counts.why_unusable, !lines.is_empty(), what);
         lines
     }
 
@@ -256,15 +253,23 @@ impl Client {
             )
         };
         count(&mut self.counts.refusals);
-        self.counts.why_refused = Some(why.clone());
+        let actions = self.after_refusal(now, server, &why);
+        let is_logged = actions
+            .iter()
+            .any(|action| matches!(action, Action::Warn(_)));
+        Counts::note(&mut self.counts.why_refused, is_logged, why);
+        actions
+    }
+
+    fn after_refusal(&mut self, now: u64, server: Ipv4Addr, why: &str) -> Vec<Action> {
         if self.has_ended && self.state == State::Rebooting {
             // Only the next DISCOVER can bring the address back.
             return Vec::new();
         }
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
-            return self.lost(now, "refused", &why);
+            return self.lost(now, "refused", why);
         }
-        let mut actions = self.warn_of_lease(now, "NAK", why);
+        let mut actions = self.warn_of_lease(now, "NAK", why.to_owned());
         if self.state == State::Rebooting {
             self.requested = None;
             actions.extend(self.enter(now, State::Selecting));

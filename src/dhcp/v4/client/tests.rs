@@ -490,6 +490,29 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
 }
 
 #[test]
+fn the_reason_of_a_refusal_changes_no_more_often_than_the_log() {
+    let mut talk = Talk::new(false);
+    talk.start(None);
+    for (words, expected) in [
+        ("first", "\"server 10.0.0.1 refuses (NAK): first\""),
+        ("second", ""),
+    ] {
+        talk.hear(Kind::Offer, GOOD, MINE, 600);
+        if talk.client.state() != State::Requesting {
+            // A server that has refused is asked again only after a while.
+            assert_eq!(talk.wake().sent(), "REQUEST");
+        }
+        let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
+        nak.options.insert(option::MESSAGE, words.into());
+        assert_eq!(talk.hear_this(&nak).sent(), expected);
+        let why = talk.client.counts().why_refused.as_deref();
+        assert_eq!(why, Some("server 10.0.0.1 refuses (NAK): first"));
+        assert_eq!(talk.wake().sent(), "DISCOVER");
+    }
+    assert_eq!(talk.client.counts().refusals, 2);
+}
+
+#[test]
 fn a_new_start_takes_a_new_transaction_and_no_offer_of_the_last_one() {
     let mut talk = Talk::new(false);
     talk.start(None);

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use super::{AT_ONCE, Action, Client, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State};
 use crate::dhcp::brake::Reason;
 use crate::dhcp::conduct::{GRACE, OFFERS};
-use crate::dhcp::progress::count;
+use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::v6::answer::{Answer, Context};
 use crate::dhcp::v6::lease::{Lease, Refusal};
 use crate::dhcp::v6::packet::Kind;
@@ -94,10 +94,7 @@ impl Client {
         count(&mut self.counts.unusable);
         let what = format!("{} from {}: {why}", message.kind, message.from);
         let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
-        // The report changes no more often than the log.
-        if !lines.is_empty() || self.counts.why_unusable.is_none() {
-            self.counts.why_unusable = Some(what);
-        }
+        Counts::note(&mut self.counts.why_unusable, !lines.is_empty(), what);
         lines
     }
 
@@ -124,9 +121,7 @@ impl Client {
         count(&mut self.counts.refusals);
         let what = format!("server {from} refuses: {refusal}");
         let lines = self.warn(now, refusal.kind(), what.clone());
-        if !lines.is_empty() || self.counts.why_refused.is_none() {
-            self.counts.why_refused = Some(what);
-        }
+        Counts::note(&mut self.counts.why_refused, !lines.is_empty(), what);
         lines
     }
 
