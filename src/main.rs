@@ -215,6 +215,13 @@ fn print(text: impl AsRef<[u8]>) -> Result<()> {
 }
 
 fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
+    at_most_one(&[
+        ("--requested", arguments.requested),
+        (
+            "--format json or --image",
+            arguments.format == Format::Json || arguments.image.is_some(),
+        ),
+    ])?;
     if arguments.requested {
         let request = match &arguments.cmdline {
             Some(text) => Request::from_text(text),
@@ -272,9 +279,30 @@ fn must_be_live(root: &Root, argument: &str, what: &str) -> Result<()> {
     Err(Error::new(argument, what).kind(Kind::Usage))
 }
 
+/// An error if more than one of these options is given.
+fn at_most_one(options: &[(&str, bool)]) -> Result<()> {
+    let given: Vec<&str> = options
+        .iter()
+        .filter_map(|(name, is_given)| is_given.then_some(*name))
+        .collect();
+    match given.as_slice() {
+        [first, second, ..] => {
+            let what = format!("not together with {second}");
+            Err(Error::new(*first, what).kind(Kind::Usage))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
+    at_most_one(&[
+        ("--dry-run", arguments.dry_run),
+        ("--reserve", arguments.reserve),
+        ("--hand-over", arguments.hand_over),
+        ("--early", arguments.early),
+    ])?;
     if arguments.dry_run {
-        return dry_run(root, arguments, verbose);
+        return dry_run(root, verbose);
     }
     must_be_live(root, "--root", "up works on the running machine only")?;
     let mut request = Request::read(root);
@@ -320,11 +348,7 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     Ok(end.code)
 }
 
-fn dry_run(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
-    if arguments.reserve || arguments.hand_over {
-        let what = "not together with --reserve or --hand-over";
-        return Err(Error::new("--dry-run", what).kind(Kind::Usage));
-    }
+fn dry_run(root: &Root, verbose: bool) -> Result<u8> {
     stderr::init(if verbose {
         LevelFilter::Debug
     } else {
@@ -394,10 +418,13 @@ fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u
         must_be_live(root, "--record", "works on the running machine only")?;
     }
     // These files describe this boot, which another command line does not.
-    if arguments.cmdline.is_some() && (arguments.record || arguments.textfile.is_some()) {
-        let what = "not together with --record or --textfile";
-        return Err(Error::new("--cmdline", what).kind(Kind::Usage));
-    }
+    at_most_one(&[
+        ("--cmdline", arguments.cmdline.is_some()),
+        (
+            "--record or --textfile",
+            arguments.record || arguments.textfile.is_some(),
+        ),
+    ])?;
     tell(root, arguments, report(root, arguments), before)
 }
 
@@ -579,6 +606,10 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
 
 /// Prints what dracut's hooks do after the verdict; the hooks set the environment.
 fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
+    at_most_one(&[
+        ("--ended", arguments.ended),
+        ("--finished", arguments.finished),
+    ])?;
     must_be_live(root, "--root", "turn works on the running machine only")?;
     let environment = Environment::of_process();
     if arguments.finished {
