@@ -136,13 +136,21 @@ fn no_room_looks_up() {
     assert_eq!(upward, Vec::<String>::new());
 }
 
-/// What a file that begins with PURE has of files and clocks.
-fn effects(text: &str) -> Vec<&'static str> {
-    let is_pure = text
-        .lines()
+/// What a file that begins with PURE, or that is below `verify/`, has of files and clocks.
+fn effects(name: &Path, text: &str) -> Vec<&'static str> {
+    let mut lines = text.lines();
+    let says_so = lines
         .nth(1)
         .is_some_and(|line| line.starts_with("//! PURE"));
+    let is_pure = says_so || name.starts_with("verify");
+    // `&RootWish` is no `&Root`.
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let code = code(text);
+    let has = |effect: &str| {
+        let found = code.split(effect).skip(1);
+        let mut ends = found.map(|behind| !behind.starts_with(is_word));
+        ends.any(|is_end| is_end)
+    };
     let all = [
         "system::root",
         "&Root",
@@ -152,7 +160,7 @@ fn effects(text: &str) -> Vec<&'static str> {
         "std::fs",
     ];
     all.into_iter()
-        .filter(|effect| is_pure && code.contains(effect))
+        .filter(|effect| is_pure && has(effect))
         .collect()
 }
 
@@ -160,8 +168,13 @@ fn effects(text: &str) -> Vec<&'static str> {
 fn an_effect_is_found_in_code_only() {
     let text = "// SPDX\n//! PURE: one.\nuse std::fs;\n/// Instant::now\nfn two(root: &Root) {}\n\
         #[cfg(test)]\nmod tests {\n    use crate::system::root::Root;\n}\n";
-    assert_eq!(effects(text), ["&Root", "std::fs"]);
-    assert_eq!(effects(&text.replace("PURE", "Pure")), [""; 0]);
+    let (pure, wish) = (Path::new("plan/one.rs"), text.replace("&Root", "&RootWish"));
+    assert_eq!(effects(pure, text), ["&Root", "std::fs"]);
+    assert_eq!(effects(pure, &wish), ["std::fs"]);
+    let unmarked = text.replace("PURE", "Pure");
+    assert_eq!(effects(pure, &unmarked), [""; 0]);
+    let verify = Path::new("verify/one.rs");
+    assert_eq!(effects(verify, &unmarked), ["&Root", "std::fs"]);
 }
 
 #[test]
@@ -170,11 +183,25 @@ fn a_file_that_says_pure_is_pure() {
     let mut files = Vec::new();
     sources(&src, &mut files);
     let found = files.iter().flat_map(|file| {
-        let name = file.strip_prefix(&src).unwrap().display();
-        let found = effects(&fs::read_to_string(file).unwrap()).into_iter();
-        found.map(move |effect| format!("{name}: {effect}"))
+        let name = file.strip_prefix(&src).unwrap();
+        let found = effects(name, &fs::read_to_string(file).unwrap()).into_iter();
+        found.map(move |effect| format!("{}: {effect}", name.display()))
     });
     assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn the_table_of_the_architecture_has_the_order_of_the_floors() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(home.join("ARCHITECTURE.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.map(|row| row.split(" | ").next().unwrap());
+    let names = cells.flat_map(|cell| cell.split("`, `"));
+    let rooms = names.map(|name| name.trim_end_matches(['`', '/']).trim_end_matches(".rs"));
+    let all = FLOORS.concat();
+    let table: Vec<&str> = rooms.filter(|room| all.contains(room)).collect();
+    assert_eq!(table.len(), all.len() - 1, "all but cli: {table:?}");
+    assert!(table.is_sorted_by_key(|room| floor(room)), "{table:?}");
 }
 
 /// The paths between backticks; `a/{b,c}.rs` stands for two.

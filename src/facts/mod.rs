@@ -38,8 +38,9 @@ use crate::rdma::types::{
 };
 use crate::rdma::{reach, sa};
 use crate::system::clock;
+use crate::system::BOOT_ID;
 use crate::system::modules::InitState;
-use crate::system::root::{BOOT_ID, Root};
+use crate::system::root::Root;
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;

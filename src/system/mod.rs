@@ -24,3 +24,6 @@ pub mod root;
 pub mod stderr;
 pub mod terminal;
 pub mod worker;
+
+/// The kernel's id of this boot (random(4)).
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

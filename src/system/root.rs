@@ -14,7 +14,10 @@ use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
-/// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB.
+use super::BOOT_ID;
+
+/// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB, state.json of
+/// 4,096 ports about 4 MiB.
 const FILE_MAX: u64 = 16 << 20;
 /// Largest size of a sysfs attribute (fs/sysfs/file.c).
 const PAGE: usize = 4096;
@@ -439,9 +442,6 @@ pub fn natural(name: &str) -> Vec<(String, u64)> {
     }
     key
 }
-
-/// The kernel's id of this boot (random(4)).
-pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 #[cfg(test)]
 mod tests {

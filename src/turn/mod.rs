@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The turns of dracut's hooks after the verdict: over which interfaces dracut continues, when a
-//! mount is tried again, and when the boot may continue. [`turn`] and [`may_go_on`] are pure; the
-//! files of /run/ibboot are in [`files`].
+//! PURE: the turns of dracut's hooks after the verdict: over which interfaces dracut continues,
+//! when a mount is tried again, and when the boot may continue. The files of /run/ibboot are in
+//! [`files`].
 
 pub mod files;
 

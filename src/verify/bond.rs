@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of a bond of IPoIB interfaces.
+//! PURE: the checks of a bond of IPoIB interfaces.
 
 use super::checks::Id;
 use super::object::Bond;

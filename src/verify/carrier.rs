@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the subnet administrator answers about the broadcast group of an interface: why the interface
-//! has no carrier, or whether carrier still means that it is a member.
+//! PURE: what the subnet administrator answers about the broadcast group of an interface: why the
+//! interface has no carrier, or whether carrier still means that it is a member.
 
 use super::checks::Id;
 use crate::facts::{Facts, Netdev, PortRef, rules};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks, one static table. A row says what the check proves, which checks must pass first,
-//! how severe a failure is, what to do about a failure, which files the check needs, when the check
-//! applies and which function evaluates it.
+//! PURE: the checks, one static table. A row says what the check proves, which checks must pass
+//! first, how severe a failure is, what to do about a failure, which files the check needs, when
+//! the check applies and which function evaluates it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares an expectation with a snapshot and makes the report. Pure.
+//! PURE: compares an expectation with a snapshot and makes the report.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

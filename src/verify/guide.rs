@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The causes of a failed check, the most frequent first, and commands that tell them apart: the
-//! source of `ibboot explain`, of ibboot.checks(7) and of docs/troubleshooting.md. Pure.
+//! PURE: the causes of a failed check, the most frequent first, and commands that tell them apart:
+//! the source of `ibboot explain`, of ibboot.checks(7) and of docs/troubleshooting.md.
 
 mod rows;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of the IPoIB interface on a port.
+//! PURE: the checks of the IPoIB interface on a port.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of the leases of both families.
+//! PURE: the checks of the leases of both families.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the expectation with the facts. Pure: no file, clock or device is used, so the
+//! PURE: compares the expectation with the facts. No file, clock or device is used, so the
 //! initramfs, the real root and a test on a saved tree run the same code.
 
 mod bond;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The check of a kernel module.
+//! PURE: the check of a kernel module.
 
 use super::checks::Id;
 use crate::facts::Facts;

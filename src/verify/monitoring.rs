@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format, one
-//! line for a node health check, and lines for the journal. A report that cannot be made is unknown
-//! in each of them. Pure.
+//! PURE: a report as monitoring systems read it: a Nagios plugin's output, Prometheus' text format,
+//! one line for a node health check, and lines for the journal. A report that cannot be made is
+//! unknown in each of them.
 
 use std::fmt;
 

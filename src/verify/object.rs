@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The object of one report, and the loop over the table of checks.
+//! PURE: the object of one report, and the loop over the table of checks.
 
 use super::checks::{Id, Severity, TABLE};
 use super::{lease, unended, unread};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of a link and of its port.
+//! PURE: the checks of a link and of its port.
 
 use super::checks::Id;
 use super::object::{Link, Port};

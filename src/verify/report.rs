@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of `verify`, and its lines of text. Pure.
+//! PURE: the result of `verify`, and its lines of text.
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of the root file system: its mount, its transport and the path to its server.
+//! PURE: the checks of the root file system: its mount, its transport and the path to its server.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The check of a server: its answer over RDMA as a finding.
+//! PURE: the check of a server: its answer over RDMA as a finding.
 
 use super::checks::Id;
 use super::object::Server;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report for people: the whole table, and a summary. Pure.
+//! PURE: a report for people: the whole table, and a summary.
 
 use std::cmp::Reverse;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unreadable files: a check that did not pass and that needs an unreadable file is unknown and
-//! names the file. The table names files by patterns: `*` stands for the rest of one name of a
+//! PURE: unreadable files: a check that did not pass and that needs an unreadable file is unknown
+//! and names the file. The table names files by patterns: `*` stands for the rest of one name of a
 //! path, `**` at the end for everything below, `{module}`, `{device}`, `{port}` and `{netdev}` at
 //! the beginning for the directory of the checked object.
 
 use super::checks::Check;
 use super::object::Object;
 use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
-use crate::system::root::BOOT_ID;
+use crate::system::BOOT_ID;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::{Expectation, Require};
 use crate::wish::ipoib::IpoibWish;
