@@ -4,7 +4,7 @@
 
 use std::cell::OnceCell;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -13,6 +13,7 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
 use nix::unistd::{Pid, Uid, UnlinkatFlags, geteuid, unlinkat};
 
+use super::root::to_the_end;
 use crate::error::{Error, Result};
 
 /// An open directory below /run or of the initramfs: later changes of the path do not redirect a
@@ -24,9 +25,6 @@ pub struct Directory {
     /// The hidden files at the first write: [`Directory::sweep`].
     hidden: OnceCell<Vec<String>>,
 }
-
-/// Size limit of a file that is read back: 4,096 ports need about 4 MiB.
-const FILE_MAX: u64 = 16 << 20;
 
 pub(crate) const OPEN: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
@@ -306,13 +304,7 @@ impl Directory {
                 .expected("a regular file of root");
             return Ok(Standing::Planted(error));
         }
-        let size = u64::try_from(stat.st_size)
-            .unwrap_or_default()
-            .min(FILE_MAX);
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        File::from(fd)
-            .take(FILE_MAX)
-            .read_to_end(&mut bytes)
+        let bytes = to_the_end(File::from(fd))
             .map_err(|e| Error::io(format!("{}/{name}", self.path), "cannot be read", &e))?;
         Ok(Standing::Ours(bytes))
     }
@@ -323,4 +315,25 @@ fn hidden(path: &str) -> Vec<String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with('.')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_over_the_limit_is_an_error_and_not_cut() {
+        let place = tempfile::tempdir().unwrap();
+        let file = File::create(place.path().join("large")).unwrap();
+        let directory = Directory::named(place.path().to_str().unwrap()).unwrap();
+        file.set_len(16 << 20).unwrap();
+        let read = directory.read("large").unwrap();
+        assert_eq!(read.map(|bytes| bytes.len()), Some(16 << 20));
+        file.set_len((16 << 20) + 1).unwrap();
+        let error = directory.read("large").unwrap_err().to_string();
+        assert!(
+            error.ends_with("/large: cannot be read: file too large"),
+            "{error}"
+        );
+    }
 }

@@ -400,7 +400,7 @@ fn content(mut file: impl Read, size: Option<u64>) -> io::Result<Vec<u8>> {
 
 /// Reads to the end of the file. A seq_file (Documentation/filesystems/seq_file.rst) returns whole
 /// records, so a read that is shorter than its buffer does not mark the end.
-fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
+pub(super) fn to_the_end(file: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(PAGE);
     file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX {
