@@ -354,7 +354,7 @@ pub fn state_for_service(root: &Root) -> Result<Option<State>> {
         // The unit passes a line without text if the file does not exist: systemd ignores
         // `SetCredential=` with an empty value.
         Ok(bytes) if bytes.trim_ascii().is_empty() => Ok(None),
-        Ok(bytes) => parse(STATE, &bytes, root.boot_id().as_deref()).map(Some),
+        Ok(bytes) => parse(STATE, &bytes, this_boot(root)?.as_deref()).map(Some),
         Err(e) if e.kind() == io::ErrorKind::NotFound => read_state(root),
         Err(e) => Err(Error::io(path.display(), "cannot be read", &e).kind(Kind::Unknown)),
     }
