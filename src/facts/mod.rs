@@ -24,6 +24,7 @@ pub mod select;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +38,8 @@ use crate::rdma::types::{
     Connection, Guid, Identity, Key, LinkLayer, NetnsMode, NodeType, PhysState, PortState, Rate,
 };
 use crate::rdma::{reach, sa};
-use crate::system::clock;
 use crate::system::BOOT_ID;
+use crate::system::clock;
 use crate::system::modules::InitState;
 use crate::system::root::Root;
 use crate::wish::bond::BondFacts;
@@ -142,11 +143,15 @@ pub struct Unended {
 }
 
 impl Unended {
+    /// From then on the report names the write, and no verdict waits for it.
+    pub const LONG: Duration = Duration::from_secs(5);
+
     /// The line about a write.
     pub fn words(what: &str) -> String {
         format!(
-            "{what}: the kernel has not ended this for more than 5 s, the firmware may not answer: \
-             see dmesg"
+            "{what}: the kernel has not ended this for more than {} s, the firmware may not answer: \
+             see dmesg",
+            Unended::LONG.as_secs()
         )
     }
 }

@@ -45,7 +45,7 @@ pub const STATE: &str = "state.json";
 pub const STATE_MODE: u32 = 0o600;
 /// The expectation of `ibboot check`: [`Expectation`].
 pub const EXPECTED: &str = "expected.json";
-/// The last recorded `ibboot check`: [`Report`].
+/// The first recorded `ibboot check` of a boot: [`Report`].
 pub const CHECK: &str = "check.json";
 /// The interfaces that dracut's hooks report to dracut: a line `online NAME` or `offline NAME`
 /// each.
@@ -119,11 +119,9 @@ impl Outcome {
 /// The text of [`REQUESTED`]: the action after a failure (`shell`, `continue` or `reboot`), the deadline
 /// in seconds and the word of `rd.ib.handover=`, one per line.
 fn what_hooks_do(request: &Request) -> String {
-    let onfail = match request.onfail {
-        OnFailure::Shell => "shell",
-        OnFailure::Reboot => "reboot",
-        OnFailure::Continue | OnFailure::Dracut => "continue",
-    };
+    // A hook writes `failed` in front of it.
+    let onfail = Outcome::from(request.onfail).word();
+    let onfail = onfail.trim_start_matches("failed ");
     let to = request.handover.as_ref();
     let to = to.map_or(Handover::Auto, |to| to.value);
     format!("{onfail}\n{}\n{to}\n", request.timeout.as_secs())
@@ -391,7 +389,7 @@ pub fn read_expected(root: &Root) -> Result<Option<Expectation>> {
     read(root, EXPECTED)
 }
 
-/// The last recorded check of this boot, if any.
+/// The first recorded check of this boot, if any.
 pub fn read_check(root: &Root) -> Result<Option<Report>> {
     read(root, CHECK)
 }

@@ -335,7 +335,7 @@ impl Draft<'_> {
                 .modules
                 .closure(name)
                 .iter()
-                .any(|m| m == "ib_core")
+                .any(|m| m == IB_CORE)
     }
 
     /// Whether the image has the module, and the kernel will load it.

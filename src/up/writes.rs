@@ -15,9 +15,6 @@ use crate::changes::{Change, Setting, What};
 use crate::facts::{Facts, Netdev, Readers, Unended};
 use crate::loader::{Answer, Loader, Request};
 
-/// From then on the report names the write, and no verdict waits for it.
-const LONG: Duration = Duration::from_secs(5);
-
 /// A change whose write has failed is not tried again before: the end of the write wakes the walk,
 /// which finds the change still to be made.
 const RETRY: Duration = Duration::from_secs(10);
@@ -164,7 +161,7 @@ impl Part for Writes<'_> {
             if let Some(netdev) = netdevs.find(is_it) {
                 write.object.clone_from(&netdev.ifname);
             }
-            if !write.is_long && write.since.elapsed() >= LONG {
+            if !write.is_long && write.since.elapsed() >= Unended::LONG {
                 write.is_long = true;
                 log::warn!("{}", Unended::words(&write.what));
             }
@@ -185,7 +182,10 @@ impl Part for Writes<'_> {
     fn due(&self) -> Option<Instant> {
         let short = self.under_way.values().filter(|write| !write.is_long);
         let failed = self.failed.iter().map(|(_, until)| *until);
-        short.map(|write| write.since + LONG).chain(failed).min()
+        short
+            .map(|write| write.since + Unended::LONG)
+            .chain(failed)
+            .min()
     }
 
     fn changed(&mut self) -> LocalBoxFuture<'_, Wake> {
@@ -299,7 +299,7 @@ mod tests {
         assert!(writes.holds(&renamed("ib7", 1)));
         assert!(!writes.holds(&renamed("stuck", 7)));
         tokio::time::pause();
-        tokio::time::advance(LONG).await;
+        tokio::time::advance(Unended::LONG).await;
         let netdevs = [(1, "ib7"), (7, "stuck")].map(|(index, name)| Netdev {
             ifindex: Some(index),
             ifname: name.to_owned(),
@@ -353,7 +353,7 @@ mod tests {
             (Vec::new(), true)
         );
         assert!(writes.is_any_short());
-        tokio::time::advance(LONG).await;
+        tokio::time::advance(Unended::LONG).await;
         let stuck = Unended {
             object: "stuck".to_owned(),
             what: "set mode connected of stuck".to_owned(),

@@ -18,11 +18,10 @@ use crate::dhcp::v6::information::InformationWish;
 use crate::inet::{Address, Route};
 
 pub use granted::Suggested;
+pub use kernel_cmdline::FULL_MEMBER;
 /// What is requested; [`Mode`] is what an interface has.
 pub use kernel_cmdline::{Mode as RequestedMode, Mtu as RequestedMtu};
 
-/// Bit 15 of a P_Key: full membership (IBTA 10.9.1.1).
-pub const FULL_MEMBER: u16 = 0x8000;
 /// An interface name has at most this many bytes of its parent's in front (`%.10s.%04x`).
 const CHILD_PREFIX: usize = 10;
 /// Largest datagram MTU: a 4096-byte IB MTU less the 4-byte header (RFC 4391).

@@ -239,9 +239,10 @@ pub(super) fn networkd_bond(
     [file("netdev", netdev), file("network", network)]
 }
 
-/// The sections [Network], [Route], [DHCPv4], [DHCPv6] and [IPv6AcceptRA]. With `KeepConfiguration=yes` networkd keeps
-/// an address after its lease has ended (systemd.network(5)): right under a root file system only.
-/// With `static` it keeps the address of the initramfs when it starts.
+/// The sections `[Network]`, `[Route]`, `[DHCPv4]`, `[DHCPv6]` and `[IPv6AcceptRA]`. With
+/// `KeepConfiguration=yes` networkd keeps an address after its lease has ended (systemd.network(5)):
+/// right under a root file system only. With `static` it keeps the address of the initramfs when it
+/// starts.
 fn networkd_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
     let mut text = "[Network]\n".to_owned();
     let is_leased = wish.dhcp.is_some() || wish.dhcp6.is_some();
