@@ -53,7 +53,7 @@ pub const SECTIONS: &[Section] = &[
             ("mlx5_0", "every port of this RDMA device"),
             (
                 "mlx5_0:1",
-                "port 1 of this RDMA device; mlx5_0/1 means the same",
+                "port 1 of this RDMA device; mlx5_0/1 means the same, and is the only spelling in ip=, bond= and rd.route=, whose fields have colons between them",
             ),
             (
                 "guid=0x0002c903000a1b2c",

@@ -173,6 +173,7 @@ impl<'a> Reader<'a> {
         }
         self.read_other(name, token, value)
             .inspect_err(|_| self.because_of(token, slip::means_infiniband(name, value)))
+            .map_err(|problem| slip::ambiguous_port(name, value).unwrap_or(problem))
     }
 
     fn boolean_slot(&mut self, name: &str) -> Option<&mut Single<'a, bool>> {

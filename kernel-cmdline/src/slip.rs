@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Invalid arguments that were meant for InfiniBand: ibboot must report them.
 
+use crate::complain::Problem;
 use crate::ip::Method;
 use crate::net::{fields, leading_address};
-use crate::selector::Interface;
+use crate::selector::{Interface, Pkey, Selector};
 
 /// Field of the interface in the full form of `ip=`.
 const FULL_FORM: usize = 5;
+/// The names of RDMA devices with InfiniBand begin with one of these: of the kernel's
+/// (drivers/infiniband/hw), and of those that udev gives.
+const DEVICES: [&str; 7] = ["ib", "mlx4_", "mlx5_", "hfi1_", "hfi2_", "mthca", "qib"];
 
 /// Whether `name=value`, which does not parse, has an InfiniBand interface in the place where
 /// such an argument has an interface.
 pub(crate) fn means_infiniband(name: &str, value: &str) -> bool {
     match name {
+        "ip" | "bond" if port_with_colon(value).is_some() => true,
         "ip" => address_of(value),
         "ifname" => value.split_once(':').is_some_and(|(name, _)| names(name)),
         "bond" => {
@@ -22,8 +27,37 @@ pub(crate) fn means_infiniband(name: &str, value: &str) -> bool {
     }
 }
 
+/// The problem of `name=value`, which does not parse, if it has `DEVICE:PORT` where a colon separates
+/// fields.
+pub(crate) fn ambiguous_port<'a>(name: &str, value: &'a str) -> Option<Problem<'a>> {
+    matches!(name, "ip" | "bond" | "rd.route").then_some(())?;
+    Some(Problem::Malformed {
+        what: "an interface",
+        text: port_with_colon(value)?,
+        hint: "write a port with a slash here: DEVICE/PORT, such as mlx5_0/1",
+    })
+}
+
+/// The first `DEVICE:PORT`; of one digit, because a number behind a name may be an MTU.
+fn port_with_colon(value: &str) -> Option<&str> {
+    value.match_indices(':').find_map(|(colon, _)| {
+        let (front, end) = (value.get(..colon)?, colon.checked_add(2)?);
+        let begin = front.rfind([':', ',']).map_or(0, |at| at.saturating_add(1));
+        let behind = value.get(end..)?;
+        let is_whole = behind.is_empty() || behind.starts_with([':', ',', '.']);
+        let text = value.get(begin..end).filter(|_| is_whole)?;
+        let is_device = DEVICES.iter().any(|start| text.starts_with(start));
+        let is_port = matches!(Selector::parse(text), Some(Selector::Port { .. }));
+        (is_device && is_port).then_some(text)
+    })
+}
+
+/// Whether the text is an InfiniBand interface, or would be: too long a name, or the partition of a
+/// port.
 fn names(text: &str) -> bool {
-    Interface::parse(text).is_some_and(|interface| interface.is_infiniband())
+    let parent = || Pkey::parse(text).map(|child| child.parent);
+    let interface = Interface::parse(text).or_else(parent);
+    interface.unwrap_or(Interface::Name(text)).is_infiniband()
 }
 
 /// A name with a number: `ip=ibtf` is a misspelt method.
