@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use super::Suggestion;
 use super::keyfile::{Profile, Program};
+use super::{Suggestion, is_slave};
 use crate::facts::addresses::AddressState;
 use crate::facts::{Facts, Netdev};
 use crate::hardware::{Hex, unhex};
@@ -76,7 +76,7 @@ pub fn addresses(netdev: &Netdev) -> impl Iterator<Item = Address> {
 pub fn of_netdev(netdev: &Netdev, facts: &Facts, profiles: &[Profile], found: &mut Suggestion) {
     let profile = profile(netdev, facts, profiles);
     if netdev.bond.is_some() {
-        bond(netdev, found);
+        bond(netdev, facts, found);
     } else if let Some(pkey) = child_key(netdev) {
         child(netdev, pkey, facts, found);
     } else {
@@ -86,12 +86,9 @@ pub fn of_netdev(netdev: &Netdev, facts: &Facts, profiles: &[Profile], found: &m
     if netdev.bond.is_none() {
         mode(netdev, &name, profile, found);
     }
-    mtu(netdev, &name, profile, found);
-    let is_slave = facts.netdevs.iter().any(|other| {
-        let bond = other.bond.as_ref();
-        bond.is_some_and(|bond| bond.slaves.contains(&netdev.ifname))
-    });
-    if !is_slave {
+    // The bond has the addresses and the MTU.
+    if !is_slave(netdev, facts) {
+        mtu(netdev, &name, profile, facts, found);
         Addressing {
             netdev,
             name: &name,
@@ -149,15 +146,20 @@ fn child(netdev: &Netdev, pkey: u16, facts: &Facts, found: &mut Suggestion) {
     }
 }
 
-fn bond(netdev: &Netdev, found: &mut Suggestion) {
+fn bond(netdev: &Netdev, facts: &Facts, found: &mut Suggestion) {
     let Some(bond) = &netdev.bond else { return };
     let name = &netdev.ifname;
+    let in_initramfs = |slave: &str| {
+        let known = facts.netdev(slave);
+        known.map_or(slave.to_owned(), |slave| boot_name(slave, facts))
+    };
     let mut options = vec!["mode=active-backup".to_owned()];
     for (option, default) in BOND_DEFAULTS {
         let value = bond.option(option).unwrap_or_default();
         // A list of addresses has spaces; of `always 0` the name counts.
         let value = match option {
             "arp_ip_target" => value.split_whitespace().collect::<Vec<_>>().join(";"),
+            "primary" => in_initramfs(value),
             _ => value
                 .split_whitespace()
                 .next()
@@ -170,9 +172,14 @@ fn bond(netdev: &Netdev, found: &mut Suggestion) {
             options.push(format!("{option}={value}"));
         }
     }
-    let slaves = bond.slaves.join(",");
+    if options.iter().any(|option| option.contains(';')) {
+        found.note(format!(
+            "{name}: a ; ends a command in grub.cfg: write the argument bond= in single quotes there"
+        ));
+    }
+    let slaves: Vec<String> = bond.slaves.iter().map(|one| in_initramfs(one)).collect();
     found.add(
-        format!("bond={name}:{slaves}:{}", options.join(",")),
+        format!("bond={name}:{}:{}", slaves.join(","), options.join(",")),
         format!("{name} has these interfaces and options"),
     );
     if !bond.has("mode", "active-backup") {
@@ -202,13 +209,21 @@ fn mode(netdev: &Netdev, name: &str, profile: Option<&Profile>, found: &mut Sugg
     }
 }
 
-fn mtu(netdev: &Netdev, name: &str, profile: Option<&Profile>, found: &mut Suggestion) {
+fn mtu(
+    netdev: &Netdev,
+    name: &str,
+    profile: Option<&Profile>,
+    facts: &Facts,
+    found: &mut Suggestion,
+) {
     let Some(mtu) = netdev.mtu else { return };
-    let mode = netdev.ipoib.as_ref().and_then(|ipoib| ipoib.mode);
+    let slaves = netdev.bond.iter().flat_map(|bond| &bond.slaves);
+    let slaves = slaves.filter_map(|slave| facts.netdev(slave));
+    let mut all = std::iter::once(netdev).chain(slaves);
+    let mode = all.find_map(|one| one.ipoib.as_ref()?.mode);
     let is_usual = match mode {
         Some(Mode::Connected) => mtu == CONNECTED_MAX,
         Some(Mode::Datagram) => matches!(mtu, DATAGRAM_USUAL | DATAGRAM_MAX),
-        // A bond has the MTU of its interfaces.
         None => true,
     };
     let set_by = profile.filter(|profile| profile.mtu == Some(mtu));
@@ -327,8 +342,9 @@ impl Addressing<'_> {
         };
         self.fixed(&fixed, gateways, &source("the kernel"), found);
         let routes = routes.iter().filter(|route| {
-            let by_server = route.gateway.is_none_or(is_of_server);
-            !by_server || profile.routes.contains(route)
+            let by_server = is_of_server(route.gateway.unwrap_or(route.network.address));
+            let is_requested = !by_server || profile.routes.contains(route);
+            is_requested && (route.gateway.is_some() || is_own(route, &fixed))
         });
         for route in routes {
             self.route(route, found);
@@ -377,15 +393,11 @@ impl Addressing<'_> {
     }
 
     fn route(&self, route: &Route, found: &mut Suggestion) {
-        let Some(gateway) = route.gateway else { return };
+        let gateway = route.gateway.map_or_else(String::new, bracketed);
         let network = bracketed(route.network.address);
         let prefix = route.network.prefix;
         found.add(
-            format!(
-                "rd.route={network}/{prefix}:{}:{}",
-                bracketed(gateway),
-                self.name
-            ),
+            format!("rd.route={network}/{prefix}:{gateway}:{}", self.name),
             format!("route of {}", self.netdev.ifname),
         );
     }
@@ -473,6 +485,22 @@ pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut
             managers.join(", ")
         ));
     }
+}
+
+/// Whether a route without a gateway is one of its own beside these static addresses: the kernel makes
+/// those to the network of an address, to link-local addresses and to groups.
+fn is_own(route: &Route, fixed: &[Address]) -> bool {
+    let network = route.network.address;
+    let is_of_kernel = match network {
+        IpAddr::V4(network) => network.is_link_local(),
+        IpAddr::V6(network) => network.is_unicast_link_local(),
+    };
+    let mut own = fixed.iter().map(|address| address.network());
+    own.clone()
+        .any(|own| own.address.is_ipv6() == network.is_ipv6())
+        && !is_of_kernel
+        && !network.is_multicast()
+        && own.all(|own| own != route.network)
 }
 
 /// An address as in `ip=`: IPv6 in brackets.

@@ -145,7 +145,9 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
         let profile = interface::profile(netdev, facts, profiles);
         let has_profile = profile.is_some_and(|profile| profile.names(&netdev.ifname));
         let has_address = interface::addresses(netdev).next().is_some();
-        netdev.is_infiniband() && (has_address || has_profile || is_slave(netdev, facts))
+        let mut bonds = netdev.bond.iter();
+        let is_in_bond = is_slave(netdev, facts) || bonds.any(|bond| !bond.slaves.is_empty());
+        netdev.is_infiniband() && (has_address || has_profile || is_in_bond)
     };
     let mut used: Vec<&Netdev> = facts.netdevs.iter().filter(is_used).collect();
     // The name of a parent is pinned too, unless that would require a carrier which it does not have.

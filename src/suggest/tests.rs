@@ -8,7 +8,10 @@ use crate::facts::addresses::{AddressState, FoundAddress};
 use crate::facts::functions::Function;
 use crate::hardware::HardwareAddress;
 use crate::hardware::HardwareType;
+use crate::inet::Route;
 use crate::rdma::types::Guid;
+use crate::wish::bond::BondFacts;
+use crate::wish::ipoib::{IpoibFacts, Mode};
 
 fn device(name: &str, address: Option<&str>, driver: &str) -> Device {
     Device {
@@ -212,4 +215,127 @@ fn a_gateway_of_a_profile_is_for_its_addresses_only() {
             "rd.route=10.8.0.0/16:10.0.0.9:ib0"
         ]
     );
+}
+
+/// An interface with this mode and MTU; with a P_Key a child.
+fn with_mode(mut netdev: Netdev, mode: Mode, mtu: u32, pkey: Option<u16>) -> Netdev {
+    netdev.mtu = Some(mtu);
+    netdev.ipoib = Some(IpoibFacts {
+        mode: Some(mode),
+        pkey: pkey.or(Some(0xffff)),
+        child: pkey.is_some(),
+        legacy: true,
+    });
+    netdev
+}
+
+fn bond(slaves: &[&str], mtu: u32, addresses: &[(&str, AddressState)]) -> Netdev {
+    let primary = slaves.first().map(|first| format!("primary={first}"));
+    Netdev {
+        mtu: Some(mtu),
+        bond: Some(BondFacts {
+            slaves: slaves.iter().map(|&one| one.to_owned()).collect(),
+            active_slave: None,
+            options: primary.into_iter().collect(),
+        }),
+        ..interface("bond0", 1, true, addresses)
+    }
+}
+
+#[test]
+fn a_bond_has_the_names_that_its_interfaces_have_in_the_initramfs() {
+    use Mode::Connected;
+    let child = Some(0x8001);
+    let facts = Facts {
+        netdevs: vec![
+            with_mode(interface("ib0", 1, true, &[]), Connected, 65520, None),
+            with_mode(interface("stor0", 1, true, &[]), Connected, 65520, child),
+            with_mode(interface("ib1", 2, true, &[]), Connected, 65520, None),
+            with_mode(interface("stor1", 2, true, &[]), Connected, 65520, child),
+            bond(&["stor0", "stor1"], 65520, &[]),
+        ],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[], Vec::new());
+    let of_bond = arguments(&found)
+        .into_iter()
+        .find(|one| one.starts_with("bond="));
+    assert_eq!(
+        of_bond,
+        Some("bond=bond0:ib0.8001,ib1.8001:mode=active-backup,primary=ib0.8001")
+    );
+}
+
+#[test]
+fn a_bond_has_the_mtu_of_its_interfaces() {
+    let mtus = |mode, mtu| {
+        let facts = Facts {
+            netdevs: vec![
+                with_mode(interface("ib0", 1, true, &[]), mode, mtu, None),
+                with_mode(interface("ib1", 2, true, &[]), mode, mtu, None),
+                bond(&["ib0", "ib1"], mtu, &[]),
+            ],
+            ..Facts::default()
+        };
+        let found = suggest(&facts, &[], Vec::new());
+        let is_mtu = |one: &&str| one.starts_with("rd.ib.mtu=");
+        let mtus = arguments(&found).into_iter().filter(is_mtu);
+        mtus.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(mtus(Mode::Connected, 65520), [""; 0]);
+    assert_eq!(mtus(Mode::Connected, 9000), ["rd.ib.mtu=bond0:9000"]);
+    assert_eq!(mtus(Mode::Datagram, 2044), [""; 0]);
+    assert_eq!(mtus(Mode::Datagram, 1500), ["rd.ib.mtu=bond0:1500"]);
+}
+
+#[test]
+fn a_route_on_the_link_is_written_unless_the_kernel_makes_it() {
+    let route = |text: &str| Route {
+        network: text.parse().unwrap(),
+        gateway: None,
+    };
+    let addresses = ["10.0.0.5/32", "10.1.0.5/24", "fd00::5/128"];
+    let addresses = addresses.map(|address| (address, AddressState::Usable));
+    let mut ib0 = interface("ib0", 1, true, &addresses);
+    ib0.routes = [
+        "10.0.0.0/24",
+        "10.1.0.0/24",
+        "169.254.0.0/16",
+        "224.0.0.0/4",
+        "fd00::5/128",
+        "fd00::/64",
+        "fe80::/64",
+        "ff00::/8",
+    ]
+    .map(route)
+    .to_vec();
+    // Of a prefix of a router, without an address of the interface.
+    let mut ib1 = interface("ib1", 2, true, &[("10.2.0.5/24", AddressState::Usable)]);
+    ib1.routes = vec![route("fd01::/64")];
+    let facts = Facts {
+        netdevs: vec![ib0, ib1],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[], Vec::new());
+    let all = arguments(&found).into_iter();
+    let routes: Vec<&str> = all.filter(|one| one.starts_with("rd.route=")).collect();
+    assert_eq!(
+        routes,
+        ["rd.route=10.0.0.0/24::ib0", "rd.route=[fd00::]/64::ib0"]
+    );
+}
+
+#[test]
+fn a_route_of_a_profile_needs_no_gateway() {
+    let profile = keyfile::of_manager(
+        "f",
+        "[connection]\ntype=infiniband\ninterface-name=ib0\n[ipv4]\nmethod=manual\n\
+         address1=10.0.0.5/32\nroute1=10.8.0.0/16\n",
+    );
+    let facts = Facts {
+        netdevs: vec![interface("ib0", 1, true, &[])],
+        ..Facts::default()
+    };
+    let found = suggest(&facts, &[profile.unwrap()], Vec::new());
+    assert!(arguments(&found).contains(&"rd.route=10.8.0.0/16::ib0"));
 }
