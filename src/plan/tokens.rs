@@ -194,12 +194,24 @@ fn by_name(written: &Written, request: &Request) -> Token {
         {
             step("every interface")
         }
-        "rd.ib.mode" | "rd.ib.mtu" => Token::news(origin, SUPERSEDED),
+        "rd.ib.mode" | "rd.ib.mtu" => {
+            let why = is_for_bond(origin, request);
+            Token::news(origin, why.as_deref().unwrap_or(SUPERSEDED))
+        }
         "rd.ib.kdump" => left("a kernel that saves a crash dump"),
         // ibboot loads the RDMA modules among them.
         _ if name.starts_with("rd.driver.") => left(DRACUT),
         _ => by_effect(written, request),
     }
+}
+
+/// Why `rd.ib.mtu=INTERFACE:MTU` has no effect if the interface is in a bond.
+fn is_for_bond(origin: &Origin, request: &Request) -> Option<String> {
+    let value = origin.argument.strip_prefix("rd.ib.mtu=")?;
+    let (name, mtu) = value.rsplit_once(':')?;
+    let mut all = request.interfaces.iter().map(|one| &one.value);
+    let bond = all.find(|one| one.name == name)?.ipoib.bond.as_ref()?;
+    Some(format!("{name} is in {bond}: write rd.ib.mtu={bond}:{mtu}"))
 }
 
 /// Whether the network module sets up any interface: Ethernet if the command line names one,
@@ -337,7 +349,8 @@ mod tests {
         assert_eq!(
             of_bond[2..],
             [
-                format!("reported rd.ib.mtu=ib1:2044: {SUPERSEDED}"),
+                "reported rd.ib.mtu=ib1:2044: ib1 is in bond0: write rd.ib.mtu=bond0:2044"
+                    .to_owned(),
                 "step rd.ib.mtu=max: every interface".to_owned(),
             ]
         );
