@@ -70,6 +70,11 @@ pub fn bonds(
                 "this interface is in {name}: give the address to the bond, ip=...:{name}:none"
             );
             interface.refused.get_or_insert(reason);
+        } else if !(interface.ipoib.routes.is_empty() && interface.ipoib.gateways.is_empty()) {
+            let reason = format!(
+                "this interface is in {name}: give the route to the bond, rd.route=...:{name}"
+            );
+            interface.refused.get_or_insert(reason);
         }
     }
     refuse_partitions(&bonds, interfaces);
