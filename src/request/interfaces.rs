@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use addressing::{addressed, second_family, settings};
 use kernel_cmdline::{
-    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Spanned, StackKind,
+    Arguments, Bond, ClientIdForm, HwAddr, Ifname, Interface, Ip, Pkey, Spanned, StackKind,
 };
 
 use crate::dhcp::identity::RequestedId;
@@ -76,6 +76,16 @@ fn split_child(name: &str) -> (&str, Option<u16>) {
     }
 }
 
+/// Like `split_child`; the P_Key may have fewer digits if an `ib.pkey=` has the same name.
+fn child_of<'a>(arguments: &Arguments<'_>, name: &'a str) -> (&'a str, Option<u16>) {
+    let written = Pkey::parse(name);
+    let written = written.filter(|child| arguments.pkeys.iter().any(|own| own.value == *child));
+    match (written, name.rsplit_once('.')) {
+        (Some(child), Some((parent, _))) => (parent, Some(child.full())),
+        _ => split_child(name),
+    }
+}
+
 /// The name of an interface as the kernel has it: of a child with bit 15 of the P_Key.
 pub fn full_name(name: &str) -> String {
     match split_child(name) {
@@ -105,7 +115,7 @@ fn named_address<'a>(arguments: &'a Arguments<'_>, name: &str) -> Option<&'a HwA
 fn key(arguments: &Arguments<'_>, interface: &Interface<'_>) -> Key {
     match interface {
         Interface::Name(name) => {
-            let (parent, pkey) = split_child(name);
+            let (parent, pkey) = child_of(arguments, name);
             let address = named_address(arguments, parent);
             let port = address.map_or_else(|| Selector::named(parent), Selector::of_address);
             Key { port, pkey }
@@ -130,7 +140,7 @@ pub fn is_infiniband(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bo
 
 /// Like `is_infiniband`, without bonds: a bond's name may also begin with `ib`.
 fn is_single(arguments: &Arguments<'_>, interface: &Interface<'_>) -> bool {
-    let named = |name: &str| named_address(arguments, split_child(name).0).is_some();
+    let named = |name: &str| named_address(arguments, child_of(arguments, name).0).is_some();
     let bond = |name: &str| {
         arguments
             .net
@@ -181,6 +191,10 @@ pub fn named(arguments: &Arguments<'_>) -> Vec<Requested<InterfaceWish>> {
     for found in &mut collected.found {
         let ipoib = &mut found.value.ipoib;
         ipoib.add_neighbours();
+        if ipoib.pkey == Some(FULL_MEMBER) {
+            let reason = "0 and 8000 are not P_Keys: the kernel creates no such child";
+            found.value.refused.get_or_insert(reason.to_owned());
+        }
         ipoib.second_family = second_family(arguments, ipoib);
         found
             .value
@@ -257,7 +271,15 @@ impl Collected<'_, '_> {
             change(&mut found.value);
             return;
         }
-        let mut entry = InterfaceWish::new(interface.value.to_string(), key, origin(interface));
+        let name = match interface.value {
+            // With fewer digits than the kernel writes.
+            Interface::Name(name) if split_child(name).1 != key.pkey => {
+                let (parent, pkey) = child_of(self.arguments, name);
+                pkey.map_or_else(|| name.to_owned(), |pkey| ipoib::child_name(parent, pkey))
+            }
+            other => other.to_string(),
+        };
+        let mut entry = InterfaceWish::new(name, key, origin(interface));
         change(&mut entry);
         if !matches!(interface.value, Interface::Name(_)) {
             let name = entry.ipoib.ifname.clone();
