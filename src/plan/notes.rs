@@ -45,11 +45,13 @@ pub fn notes(
     notes.extend(absent(request, plan, &inventory.facts));
     notes.extend(impossible(plan, &inventory.facts, is_initramfs));
     notes.extend(contradictory(plan, &inventory.facts));
+    notes.extend(same_interface(plan, &inventory.facts));
     notes.extend(ambiguous(plan, &inventory.facts));
     notes.extend(same_address(plan));
     notes.extend(unreachable_gateways(plan));
     notes.extend(idle_rates(plan, &inventory.facts));
     notes.extend(unknown_options(plan));
+    notes.extend(idle_options(plan));
     notes.extend(left_drivers(request, plan));
     notes.extend(left_interfaces(plan));
     notes.extend(unreadable_to_dracut(request));
@@ -359,6 +361,38 @@ fn contradictory(plan: &Plan, facts: &Facts) -> Vec<String> {
     notes
 }
 
+/// Two names of one interface, both with addresses, or one in a bond: only the machine shows that both
+/// mean the same port.
+fn same_interface(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let ports = Ports::new(facts);
+    let mut notes = Vec::new();
+    let mut known: Vec<(String, &LinkWish, &IpoibWish)> = Vec::new();
+    for link in &plan.expectation.links {
+        let is_one = !link.of_all && link.refused.is_none() && link.bond.is_none();
+        let Some(wish) = link.ipoib.as_ref().filter(|_| is_one) else {
+            continue;
+        };
+        let [port] = ports.of(link)[..] else { continue };
+        let name = port.name();
+        for (_, other, asked) in known.iter().filter(|(other, ..)| *other == name) {
+            let is_used = |wish: &IpoibWish| wish.is_addressed() || wish.bond.is_some();
+            if wish.pkey != asked.pkey || !is_used(wish) || !is_used(asked) {
+                continue;
+            }
+            let why = match wish.bond.as_ref().or(asked.bond.as_ref()) {
+                Some(bond) => format!("it is in {bond}, which has the addresses"),
+                None => "addresses of both are requested".to_owned(),
+            };
+            notes.push(format!(
+                "{} and {} name the same interface, on {name}: {why}",
+                other.target, link.target
+            ));
+        }
+        known.push((name, link, wish));
+    }
+    notes
+}
+
 /// Requests for one interface that mean several ports.
 fn ambiguous(plan: &Plan, facts: &Facts) -> Vec<String> {
     let ports = Ports::new(facts);
@@ -446,6 +480,39 @@ fn unknown_options(plan: &Plan) -> Vec<String> {
             let bond = &link.target;
             format!(
                 "{bond}: the kernel has no option {option} in /sys/class/net/{bond}/bonding{hint}"
+            )
+        }));
+    }
+    notes
+}
+
+/// Options of a bond that the kernel does not keep: it sets `arp_interval` to 0 with `miimon`
+/// (bond_option_miimon_set of drivers/net/bonding/bond_options.c), and refuses a `primary` that is not in
+/// the bond.
+fn idle_options(plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for link in &plan.expectation.links {
+        let Some(bond) = &link.bond else { continue };
+        let value = |name: &str| {
+            let found = bond.options.iter().find(|(option, _)| option == name)?;
+            Some(found.1.as_str())
+        };
+        let is_on = |name: &str| value(name).is_some_and(|value| value != "0");
+        if is_on("miimon") && is_on("arp_interval") {
+            notes.push(format!(
+                "{}: the kernel does not use miimon and arp_interval together: remove one of them",
+                link.target
+            ));
+        }
+        // Which interface a selector means is known only on the machine.
+        let is_other = |slave: &String, name: &str| slave != name && !slave.contains([':', '=']);
+        let mut slaves = bond.slaves.iter();
+        let primary = value("primary").filter(|name| slaves.all(|slave| is_other(slave, name)));
+        notes.extend(primary.map(|primary| {
+            format!(
+                "{}: primary={primary} is not an interface of this bond ({})",
+                link.target,
+                bond.slaves.join(", ")
             )
         }));
     }
