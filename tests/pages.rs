@@ -49,7 +49,7 @@ const REPORTS: [(&str, &str); 3] = [
          are ok and something else is not; critical if something required is known to be missing; unknown if \
          nothing is requested, if a check is unknown and nothing required is known to be missing, or if an \
          argument is invalid, because ibboot cannot know what that argument would require. A link with only \
-         warnings counts as verified. Reports leave out the checks that nothing requests: the checks from \
+         warnings counts as verified, unless its RDMA device is in another network namespace. Reports leave out the checks that nothing requests: the checks from \
          ipoib.present on need a request for an IPoIB interface.",
     ),
 ];

@@ -59,6 +59,9 @@ pub struct Function {
     pub infiniband: bool,
     /// The function must have an RDMA device ([`is_expected`]).
     pub expected: bool,
+    /// Its RDMA device is in another network namespace, and hidden here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_other_netns: bool,
     /// The flash of the card has no valid firmware ([`PciId::is_in_recovery`]).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recovery: bool,
@@ -168,6 +171,9 @@ impl Function {
 
     /// How far the drivers are.
     pub fn state(&self) -> String {
+        if self.in_other_netns {
+            return "its RDMA device is in another network namespace".to_owned();
+        }
         if self.recovery {
             return "flash recovery: the card has no valid firmware".to_owned();
         }
@@ -223,6 +229,10 @@ impl Function {
             );
         }
         match absent {
+            _ if self.in_other_netns => {
+                "look there: ip netns exec NETNS rdma dev (lsns -t net shows all namespaces)"
+                    .to_owned()
+            }
             _ if self.recovery => {
                 "burn the firmware of the card (mstflint), then switch the node off and on"
                     .to_owned()
@@ -386,6 +396,7 @@ pub fn functions(
         for function in &mut found {
             let directory = format!("{PCI}/{}/infiniband", function.address);
             if function.devices.is_empty() && look.root().list(&directory).is_ok() {
+                function.in_other_netns = true;
                 function.expected = false;
             }
         }
@@ -456,6 +467,7 @@ fn function(
         physical,
         infiniband: is_infiniband,
         expected,
+        in_other_netns: false,
         recovery: id.is_in_recovery(),
         pcie: None,
         kernel: Vec::new(),
@@ -501,7 +513,8 @@ pub(super) fn add_kernel_lines(
     log: &mut KernelLog,
 ) {
     let is_of_interest = |function: &Function| {
-        function.devices.is_empty() && (function.driver.is_some() || function.may_be_driven())
+        let is_bare = function.devices.is_empty() && !function.in_other_netns;
+        is_bare && (function.driver.is_some() || function.may_be_driven())
     };
     let addresses: Vec<String> = functions
         .iter()

@@ -100,6 +100,8 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>, facts: &Fa
     };
     let name = link.name.as_ref().map(|name| name.replace('/', ":"));
     let identity = link.identity.as_ref();
+    let port = facts.ports().find(|port| Some(port.name()) == link.name);
+    let card = port.and_then(|port| port.device.card());
     LinkWish {
         target: match (&wish.ipoib, &name) {
             (None, Some(port)) => Target::from(port.clone()),
@@ -111,6 +113,8 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>, facts: &Fa
             .and_then(|port| Selector::parse(&port)),
         uncounted: link.uncounted,
         identity: identity.cloned(),
+        of_any: wish.target == Target::Any,
+        bus_address: card.map(str::to_owned),
         device_index: link.device_index,
         shared: identity.is_some_and(|identity| ports.is_shared(identity)),
         ipoib: wish.ipoib.clone().map(with_index),
@@ -359,6 +363,54 @@ mod tests {
         assert_eq!((is_met, bare.matches("CRITICAL").count()), (false, cards));
         facts.functions.retain(|function| !function.is_missing());
         assert_eq!(after_boot(&after, &facts), (false, bare));
+    }
+
+    #[test]
+    fn a_device_that_is_moved_to_another_network_namespace_is_not_verified_and_fails_nothing() {
+        let outcome = |cmdline: &str, moved: &[usize], down: &[usize]| {
+            let mut facts = machine("connectx6-hdr");
+            let expectation = expectation(cmdline);
+            let report = verify(&expectation, &facts);
+            let json = serde_json::to_string(&pinned(&expectation, &facts, &report, None)).unwrap();
+            let after: Expectation = serde_json::from_str(&json).unwrap();
+            for index in down {
+                set(&mut facts, *index, PortState::Down);
+            }
+            for index in moved.iter().rev() {
+                facts.devices.remove(*index);
+                facts.functions[*index].devices.clear();
+                facts.functions[*index].expected = false;
+                facts.functions[*index].in_other_netns = true;
+            }
+            let report = verify(&after, &facts);
+            (report.satisfied, report.status, report.good())
+        };
+        let (warning, unknown, critical) = (Status::Warning, Status::Unknown, Status::Critical);
+        for (cmdline, moved, down, expected) in [
+            ("rd.ib.require=all", &[1][..], &[][..], (true, warning, 1)),
+            ("rd.ib.require=all", &[1], &[0], (false, critical, 0)),
+            ("rd.ib.require=all", &[0, 1], &[], (false, unknown, 0)),
+            ("rd.ib.require=any", &[1], &[], (true, warning, 1)),
+            ("rd.ib.require=any", &[0, 1], &[], (false, unknown, 0)),
+            ("rd.ib.require=2", &[1], &[], (false, unknown, 1)),
+            ("rd.ib.require=2", &[1], &[0], (false, critical, 0)),
+            (
+                "rd.ib.require=mlx5_0:1,mlx5_1:1",
+                &[1],
+                &[],
+                (false, critical, 1),
+            ),
+            // The first argument, which the report names for any port too.
+            (
+                "ip=10.0.0.5:::24::ib1:none rd.ib.require=all",
+                &[1],
+                &[],
+                (false, critical, 1),
+            ),
+        ] {
+            let found = outcome(cmdline, moved, down);
+            assert_eq!(found, expected, "{cmdline} {moved:?} {down:?}");
+        }
     }
 
     #[test]

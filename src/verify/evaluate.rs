@@ -319,9 +319,12 @@ fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Status {
     }
     // If a list of ports is unreadable, the number of ports is unknown.
     let is_hidden = !unread::hidden(expectation, &report.links, facts).is_empty();
+    // These ports may be good where they are.
+    let elsewhere = links.iter().filter(|link| link.is_elsewhere()).count();
     let may_be_met = match require {
-        Require::All if is_hidden => links.iter().all(LinkReport::may_be_good),
+        Require::All if is_hidden || elsewhere > 0 => links.iter().all(LinkReport::may_be_good),
         Require::Count(_) if is_hidden => true,
+        Require::Count(n) => ports(links, LinkReport::may_be_good) + elsewhere >= n as usize,
         _ => is_met(require, links, LinkReport::may_be_good),
     };
     let failed = |server: &ServerReport| server.finding.status == Status::Critical;

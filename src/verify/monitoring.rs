@@ -260,7 +260,7 @@ pub fn prometheus(report: &Report) -> String {
     let links = report.links.iter();
     let verified = links
         .clone()
-        .map(|link| sample(&names(link), &u8::from(link.is_good())));
+        .map(|link| sample(&names(link), &u8::from(link.is_verified())));
     let rates = links
         .clone()
         .filter_map(|link| Some(sample(&names(link), &rate(link)?)));

@@ -9,7 +9,7 @@ use crate::facts::reader::silence;
 use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
-use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
+use crate::rdma::types::{LinkLayer, NetnsMode, NodeType, PhysState, PortState};
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::{Means, Selector};
@@ -125,10 +125,25 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     }
     if let Some(identity) = &wish.identity {
         let expected = format!("{} ({})", wish.target, identity.device);
+        let card = wish.bus_address.as_deref();
+        let card = card.and_then(|address| facts.function(address));
+        if let Some(function) = card.filter(|function| function.in_other_netns) {
+            let found = format!("{}: {}", function.address, function.state());
+            let finding = failed(&found, &expected).hint(&function.hint());
+            // A port that no argument names may be given away, as before the handover.
+            return match wish.of_any {
+                true => finding.as_warning(),
+                false => finding,
+            };
+        }
         let is_other = |port: PortRef<'_>| port.identities().any(|found| found == *identity);
         let hint = match wish.shared && facts.ports().any(is_other) {
             true => {
                 "the port that is left has the same GUID and may be the other one: create both again"
+            }
+            false if facts.netns_mode == Some(NetnsMode::Exclusive) => {
+                "the device existed in the initramfs: look for its removal in dmesg, or for the device in another \
+                 network namespace (ip netns exec NETNS rdma dev)"
             }
             false => "the device existed in the initramfs: look for its removal in dmesg",
         };

@@ -416,6 +416,17 @@ impl LinkReport {
         matches!(self.status, Status::Ok | Status::Warning)
     }
 
+    /// The link is usable, as far as this network namespace shows its port.
+    pub fn is_verified(&self) -> bool {
+        self.is_good() && !self.is_elsewhere()
+    }
+
+    /// The RDMA device is in another network namespace, and no argument names its port.
+    pub fn is_elsewhere(&self) -> bool {
+        let is_warning = |f: &Finding| f.check == Id::DevicePresent && f.status == Status::Warning;
+        self.checks.iter().any(is_warning)
+    }
+
     /// No check of the link failed.
     pub fn may_be_good(&self) -> bool {
         self.status != Status::Critical
@@ -586,7 +597,7 @@ pub struct Report {
 impl Report {
     /// The number of verified links.
     pub fn good(&self) -> usize {
-        self.links.iter().filter(|link| link.is_good()).count()
+        self.links.iter().filter(|link| link.is_verified()).count()
     }
 
     /// One line for each object that is not as expected, modules first, and the number of ports.

@@ -115,6 +115,12 @@ pub struct LinkWish {
     pub reserve: bool,
     /// The port that was verified; none before.
     pub identity: Option<Identity>,
+    /// No argument names the port: it was one of [`Target::Any`] at the handover.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_any: bool,
+    /// Address of the port's HCA on its bus, at the handover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_address: Option<String>,
     /// The requested link layer.
     pub link_layer: Option<LinkLayer>,
     /// NETLINK_RDMA index of the device, constant within a boot: distinguishes devices with the

@@ -123,13 +123,16 @@ pub fn guide(id: Id) -> Guide {
             ..NONE
         },
         Id::DevicePresent => Guide {
-            detail: "After boot: the device with the same node GUID, whatever its name.",
+            detail: "After boot: the device with the same node GUID, whatever its name. If the device is in \
+                     another network namespace and no argument names the port, the check only warns, and the \
+                     link is not verified.",
             causes: &[
                 "The driver is not in the initramfs, or is not loaded.",
                 "ib_ipoib is not in the initramfs, or is not loaded: the message has \"no network interface\".",
                 "The device or the interface has another name here: names depend on udev, guid= and pci= do not.",
                 "The card was removed or replaced.",
                 "The Ethernet port cannot do RoCE (no GID table): RoCE is switched off, or the card is in switchdev mode.",
+                "The RDMA device was moved to another network namespace, as that of a container (rd.ib.netns=exclusive).",
             ],
             node: DRIVER,
             ..NONE
