@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use crate::facts::select::Ports;
 use crate::facts::{Facts, Netdev, PortRef};
 use crate::rdma::types::{LinkLayer, Rate};
-use crate::wish::expectation::{Expectation, LinkWish};
+use crate::wish::expectation::{Expectation, LinkWish, Target};
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::ipoib::{
     CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, OPA_DATAGRAM_MAX, RequestedMode, RequestedMtu,
     Suggested, child_name,
 };
-use crate::wish::selector::Selector;
+use crate::wish::selector::{Means, Selector};
 
 /// Byte 0 of an IPoIB hardware address: the device supports connected mode (RFC 4755, 3.1).
 const CONNECTED_CAPABLE: u8 = 0x80;
@@ -41,6 +41,19 @@ pub fn interface<'f>(link: &LinkWish, port: PortRef<'_>, facts: &'f Facts) -> Op
         let is_legacy = netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.legacy);
         (!is_named, !is_pinned, !is_legacy)
     })
+}
+
+/// The name of the interface that the link names; none if it names a port.
+pub fn name_of_interface<'w>(link: &'w LinkWish, port: PortRef<'_>) -> Option<&'w str> {
+    let name = match &link.target {
+        Target::Any => return None,
+        Target::Name(name) => name.as_str(),
+        Target::Selector(selector) => match selector.means() {
+            Means::Name(name) => name.as_str(),
+            _ => return None,
+        },
+    };
+    (!link.of_all && name != port.device.ifname).then_some(name)
 }
 
 /// The port's own IPoIB interface, the parent of its children.

@@ -509,6 +509,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
         name,
         is_bond: false,
     });
+    let requested = ipoib.and_then(|_| rules::name_of_interface(wish, port));
     let least_rate = lookup.least_rate(wish, port);
     let object = Object {
         link: Some(Link {
@@ -527,6 +528,9 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
     };
     LinkReport {
         interface: name.map(str::to_owned),
+        absent: requested
+            .filter(|_| name.is_none() && wish.identity.is_some())
+            .map(str::to_owned),
         megabits: least_rate,
         cable: cable(port, facts),
         ..LinkReport::new(wish, Some(port), findings(&object, facts))

@@ -10,6 +10,8 @@ use super::object::{Interface, Ipoib};
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::Address;
 use crate::rdma::types::PortState;
+use crate::system::drivers::IPOIB;
+use crate::system::modules::InitState;
 use crate::verify::report::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, IpoibWish, RequestedMtu};
 
@@ -24,6 +26,10 @@ pub fn present(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 /// The hint if an interface in datagram mode has less than the requested MTU.
 const GROUP_MTU: &str = "in datagram mode the broadcast group limits the MTU: mtu=5 in partitions.conf gives 4092, connected \
                          mode up to 65520";
+
+/// The hint if ib_ipoib is there and the interface is not.
+const GONE: &str = "ib_ipoib is loaded: the interface was deleted, or is in another network namespace (lsns -t net), or \
+                    ib_ipoib did not make it (see dmesg)";
 
 /// Finding of `ipoib.name`: the name that `ifname=` requests.
 pub fn name(interface: &Interface<'_>) -> Finding {
@@ -53,11 +59,17 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
 }
 
 fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
+    let is_ipoib = |netdev: &Netdev| netdev.ipoib.is_some();
+    let is_live = facts.modules.get(IPOIB) == Some(&InitState::Live);
+    let with_cause = |finding: Finding| match is_live || facts.netdevs.iter().any(is_ipoib) {
+        true => finding.hint(GONE),
+        false => finding,
+    };
     let Some(pkey) = wish.pkey else {
         let expected = format!("an interface on {}", port.name());
         let finding = Finding::failed(Id::IpoibPresent, "none", &expected);
         return match port.port.port_guid {
-            Some(_) => finding,
+            Some(_) => with_cause(finding),
             None => finding.hint(
                 "the port has no GUID: assign one to the virtual function (on its host: ip link set PF vf N port_guid GUID, with colons)",
             ),
@@ -88,10 +100,15 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
             &format!("only {}", parent.ifname),
             &expected,
         )
-        .hint(
-            "ibboot up creates the child; by hand: write the P_Key to create_child of the parent",
-        ),
-        None => Finding::failed(Id::IpoibPresent, "none", &expected),
+        .hint(match wish.ifindex {
+            Some(_) => {
+                "the child was deleted (ibboot up creates it again), or is in another network namespace (lsns -t net)"
+            }
+            None => {
+                "ibboot up creates the child; by hand: write the P_Key to create_child of the parent"
+            }
+        }),
+        None => with_cause(Finding::failed(Id::IpoibPresent, "none", &expected)),
     }
 }
 

@@ -350,6 +350,9 @@ pub struct LinkReport {
     /// The IPoIB interface on the port, if one is expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// The name of that interface on the command line, if the interface is gone since the handover.
+    #[serde(skip)]
+    pub absent: Option<String>,
     /// PCI address of its HCA.
     pub bus_address: Option<String>,
     /// What the port shares with the other function of a Socket Direct card.
@@ -388,6 +391,7 @@ impl LinkReport {
             }),
             netdev: port.and_then(|p| p.port.netdev.clone()),
             interface: None,
+            absent: None,
             bus_address: port.and_then(|p| p.device.bus_address.clone()),
             cable: None,
             megabits: wish.megabits,
@@ -404,7 +408,7 @@ impl LinkReport {
     /// The name in messages: the interface and its port, the port, or the selector while no port
     /// matches.
     pub fn object(&self) -> String {
-        match (&self.interface, &self.name) {
+        match (self.interface.as_ref().or(self.absent.as_ref()), &self.name) {
             (Some(interface), Some(port)) => format!("{interface} ({port})"),
             (_, Some(port)) => port.clone(),
             _ => self.target.to_string(),

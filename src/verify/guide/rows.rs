@@ -248,6 +248,7 @@ pub fn guide(id: Id) -> Guide {
                 "ib_ipoib is not in the initramfs, or is not loaded.",
                 "The port is a virtual function without a GUID.",
                 "Nobody has created the child interface of the requested P_Key: ibboot up does.",
+                "The interface was deleted, or moved to another network namespace, as that of a container.",
             ],
             node: &["ip -o link | grep link/infiniband", "ibboot plan"],
             ..NONE
