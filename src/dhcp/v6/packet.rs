@@ -151,7 +151,6 @@ impl Options {
     }
 
     /// Removes all options of this code.
-    #[cfg(test)]
     pub fn remove(&mut self, code: u16) {
         self.0.retain(|(other, _)| *other != code);
     }
