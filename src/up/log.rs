@@ -629,7 +629,7 @@ mod tests {
             news(&mut waiting, &[link("ib0", Some("mlx5_0/1"), limited)], 1),
             [
                 "INFO mlx5_0/1: verified: ",
-                "WARN mlx5_0/1: not in the partition: 0x7fff, expected full membership [port.pkey]",
+                "WARN mlx5_0/1: not a full member of the partition: 0x7fff, expected full membership [port.pkey]",
             ]
         );
     }

@@ -295,8 +295,8 @@ mod tests {
         let mut subjects: Vec<_> = servers.iter().map(Subject::of_server).collect();
         assert_eq!(
             line(&subjects, 20, &need),
-            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2 no answer over RDMA: the request was sent; \
-             10.0.0.3 no answer over RDMA: the request was sent"
+            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2 not verified over RDMA: the request was sent; \
+             10.0.0.3 not verified over RDMA: the request was sent"
         );
         subjects.insert(0, Subject::of_link(&down));
         let both = line(&subjects, 20, &need);

@@ -73,13 +73,14 @@ pub fn slaves(bond: &Bond<'_>) -> Finding {
     let bond = bond.found;
     let is_in = |name: &Option<String>| name.as_ref().is_some_and(|n| bond.slaves.contains(n));
     let missing = slaves.iter().any(|(_, name)| !is_in(name));
-    let found = match bond.slaves.len() {
-        0 => "none".to_owned(),
-        _ => bond.slaves.join(", "),
-    };
+    let all = bond.slaves.join(", ");
     if !missing {
-        return Finding::ok(id, &found);
+        return Finding::ok(id, &all);
     }
+    let found = match bond.slaves.is_empty() {
+        true => "the bond has no interface".to_owned(),
+        false => format!("the bond has only {all}"),
+    };
     let expected: Vec<&str> = slaves
         .iter()
         .map(|(requested, name)| name.as_deref().unwrap_or(requested))

@@ -58,6 +58,9 @@ pub fn carrier(ipoib: &Ipoib<'_>, facts: &Facts) -> Finding {
     }
 }
 
+/// What was found in place of an interface or its parent.
+const NO_INTERFACE: &str = "the port has no IPoIB interface";
+
 fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     let is_ipoib = |netdev: &Netdev| netdev.ipoib.is_some();
     let is_live = facts.modules.get(IPOIB) == Some(&InitState::Live);
@@ -67,7 +70,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
     };
     let Some(pkey) = wish.pkey else {
         let expected = format!("an interface on {}", port.name());
-        let finding = Finding::failed(Id::IpoibPresent, "none", &expected);
+        let finding = Finding::failed(Id::IpoibPresent, NO_INTERFACE, &expected);
         return match port.port.port_guid {
             Some(_) => with_cause(finding),
             None => finding.hint(
@@ -108,7 +111,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
                 "ibboot up creates the child; by hand: write the P_Key to create_child of the parent"
             }
         }),
-        None => with_cause(Finding::failed(Id::IpoibPresent, "none", &expected)),
+        None => with_cause(Finding::failed(Id::IpoibPresent, NO_INTERFACE, &expected)),
     }
 }
 
@@ -184,6 +187,9 @@ pub fn mtu(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     }
 }
 
+/// What was found in place of a route.
+const NO_ROUTE: &str = "the interface does not have this route";
+
 /// Whether a route is requested or suggested.
 pub fn has_routes(wish: &IpoibWish) -> bool {
     wish.all_gateways().next().is_some() || wish.all_routes().next().is_some()
@@ -195,9 +201,9 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let list = |gateways: &[IpAddr]| {
         let texts: Vec<String> = gateways.iter().map(ToString::to_string).collect();
         if texts.is_empty() {
-            "none".to_owned()
+            "no default gateway".to_owned()
         } else {
-            texts.join(", ")
+            format!("default gateway {}", texts.join(", "))
         }
     };
     let missing = |gateway: &&IpAddr| !netdev.gateways.contains(gateway);
@@ -206,7 +212,7 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         return blaming_hop(finding, wish, netdev, Some(*gateway));
     }
     if let Some(route) = wish.routes.iter().find(|route| !netdev.has_route(route)) {
-        let finding = Finding::failed(ID, "none", &route.to_string());
+        let finding = Finding::failed(ID, NO_ROUTE, &route.to_string());
         return blaming_hop(finding, wish, netdev, route.gateway);
     }
     let suggested = &wish.suggested;
@@ -217,11 +223,11 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
             .as_warning()
     };
     if let Some(gateway) = suggested.gateway.iter().find(missing) {
-        return warning(&list(&netdev.gateways), gateway.to_string());
+        return warning(&list(&netdev.gateways), list(&[*gateway]));
     }
     let mut routes = suggested.routes.iter();
     if let Some(route) = routes.find(|route| !netdev.has_route(route)) {
-        return warning("none", route.to_string());
+        return warning(NO_ROUTE, route.to_string());
     }
     let gateways = wish.all_gateways().map(ToString::to_string);
     let all: Vec<String> = gateways
@@ -277,7 +283,7 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     let mut expected: Vec<String> = wish.addresses.iter().map(ToString::to_string).collect();
     let mut requested = wish.addresses.iter();
     if let Some(address) = requested.find(|a| has(a, AddressState::Duplicate)) {
-        let found = format!("another host has {address}");
+        let found = format!("another host uses {address}");
         return Finding::failed(Id::AddressPresent, &found, &expected.join(", "))
             .hint("give this node another address with ip=, or take it from the other host");
     }
@@ -312,9 +318,9 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         let usable = netdev.addresses_in(AddressState::Usable);
         let usable: Vec<String> = usable.map(|address| address.to_string()).collect();
         let found = if usable.is_empty() {
-            "none".to_owned()
+            "the interface has no usable address".to_owned()
         } else {
-            usable.join(", ")
+            format!("the interface has only {}", usable.join(", "))
         };
         let finding = Finding::failed(Id::AddressPresent, &found, &expected.join(", "));
         return if wish.autoconf == Some(Autoconf::Router) && has_all() {
@@ -331,7 +337,7 @@ fn all_addresses(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     };
     match unproven.find(is_requested) {
         Some(address) => {
-            let found = format!("another host may have {address}: an ARP message was not decoded");
+            let found = format!("another host may use {address}: an ARP message was not decoded");
             Finding::unanswered(Id::AddressPresent, &found)
                 .hint("look for \"decoder\" in dmesg; ibboot up probes the address again")
         }
@@ -393,7 +399,7 @@ mod tests {
         for same in ["fd00::5/64", "fd00::5/128"] {
             assert_eq!(found(same), (Status::Ok, same.to_owned()));
         }
-        let other = "fe80::5/64, fd00::6/64".to_owned();
+        let other = "the interface has only fe80::5/64, fd00::6/64".to_owned();
         assert_eq!(found("fd00::6/64"), (Status::Critical, other));
         let dead = FoundAddress {
             address: "fd00::5/64".parse().unwrap(),
@@ -436,14 +442,18 @@ mod tests {
         );
         assert_eq!(
             reported(routes(&wish, &netdev)),
-            row(Status::Warning, "none", "10.0.0.9, suggested by 10.0.0.1")
+            row(
+                Status::Warning,
+                "no default gateway",
+                "default gateway 10.0.0.9, suggested by 10.0.0.1"
+            )
         );
         netdev.gateways.push("10.0.0.9".parse().unwrap());
         assert_eq!(
             reported(routes(&wish, &netdev)),
             row(
                 Status::Warning,
-                "none",
+                NO_ROUTE,
                 "10.7.0.0/16 via 10.0.0.7, suggested by 10.0.0.1"
             )
         );
@@ -459,7 +469,11 @@ mod tests {
         );
         assert_eq!(
             reported(routes(&wish, &netdev)),
-            row(Status::Critical, "10.0.0.9", "10.0.0.2")
+            row(
+                Status::Critical,
+                "default gateway 10.0.0.9",
+                "default gateway 10.0.0.2"
+            )
         );
     }
 }

@@ -27,12 +27,14 @@ fn unknown(found: &str, hint: &str) -> Finding {
     Finding::unanswered(Id::ServerRdma, found).hint(hint)
 }
 
-fn failed(found: &str) -> Finding {
-    Finding::failed(Id::ServerRdma, found, "an answer")
-}
-
 fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
     let address = server.address;
+    // Without a port any answer of the host is enough.
+    let expected = match server.port {
+        Some(_) => "an answer of the service",
+        None => "an answer",
+    };
+    let failed = |found: &str| Finding::failed(Id::ServerRdma, found, expected);
     let port_of = |guid: &Guid, number: u32| {
         let mut ports = facts.ports();
         ports.find(|port| port.device.node_guid == Some(*guid) && port.port.port == number)
@@ -45,8 +47,8 @@ fn finding(server: &reach::Server, answer: &Answer, facts: &Facts) -> Finding {
         }
         Answer::Resolved { node_guid, port } => match port_of(node_guid, *port) {
             Some(by) if by.device.node_type == Some(NodeType::Rnic) => {
-                failed(&format!("iWARP has none before the mount; its address is resolved through {}", by.name()))
-                    .hint("over iWARP only the mount shows whether the server answers")
+                failed(&format!("the address of the server is resolved through {}; over iWARP ibboot cannot test the server", by.name()))
+                    .hint("wait for the mount, then look at: findmnt")
                     .as_warning()
             }
             _ => unknown("cannot be queried: Invalid argument", "look at: dmesg"),
