@@ -102,7 +102,10 @@ impl fmt::Display for Change {
             What::AwaitName => write!(f, "{object}: wait until udev has named the interface"),
             What::Claim(address) => write!(f, "{object}: probe address {address} by ARP"),
             What::Yield { address, owner } => {
-                write!(f, "{object}: remove address {address}: {owner} has it")
+                write!(
+                    f,
+                    "{object}: remove address {address}: {owner} uses this address"
+                )
             }
             What::Set(setting) => {
                 write!(f, "{object}: {setting}")?;

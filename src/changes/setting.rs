@@ -57,7 +57,7 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Setting::Rename(name) => write!(f, "rename to {name}"),
-            Setting::Up => f.write_str("set up"),
+            Setting::Up => f.write_str("bring up"),
             Setting::Down => f.write_str("set down"),
             Setting::MakeBond => write!(f, "create the bond, mode {MODE}"),
             Setting::Enslave { bond, .. } => write!(f, "add to {bond}"),
@@ -117,7 +117,7 @@ impl Setting {
                 "kernels before 6.2 rename an interface only while it is down: do not load ib_ipoib before ibboot does",
             ),
             Setting::MakeBond => error("bond cannot be created".to_owned()),
-            Setting::Up => error("cannot be set up".to_owned()),
+            Setting::Up => error("cannot be brought up".to_owned()),
             Setting::Down => error("cannot be set down".to_owned()).hint("see dmesg"),
             Setting::Enslave { bond, .. } => {
                 error(format!("cannot be added to {bond}")).hint("see dmesg")

@@ -374,7 +374,7 @@ fn an_address_of_another_host_is_removed() {
     );
     assert_eq!(
         next(Some(Claim::Taken("port GUID 1".to_owned()))),
-        ["ib0: remove address 10.0.0.5/24: port GUID 1 has it"]
+        ["ib0: remove address 10.0.0.5/24: port GUID 1 uses this address"]
     );
 }
 
@@ -391,7 +391,7 @@ fn only_an_interface_without_its_name_waits_for_udev() {
     let connected = "ib1: set mode connected";
     let waits = "ib0: wait until udev has named the interface";
     assert_eq!(next(&[4, 5]), [waits, connected], "ib1 is up");
-    let both = ["ib0: set mode connected", "ib0: set up", connected];
+    let both = ["ib0: set mode connected", "ib0: bring up", connected];
     assert_eq!(next(&[]), both);
 }
 
@@ -572,20 +572,20 @@ fn an_ethernet_interface_that_was_up_is_left_to_who_sets_it_down() {
         let mut done = Done::default();
         // An attempt that failed is made again.
         for _ in 0..2 {
-            assert_eq!(machine.tried(&mut done), ["eth0: set up"], "{cmdline}");
+            assert_eq!(machine.tried(&mut done), ["eth0: bring up"], "{cmdline}");
         }
         done.record_up(index);
         assert_eq!(machine.tried(&mut done), none(), "{cmdline}");
         // A reset gives the interface another index.
         machine.netdev("eth0").ifindex = Some(index + 1);
-        assert_eq!(machine.tried(&mut done), ["eth0: set up"], "{cmdline}");
+        assert_eq!(machine.tried(&mut done), ["eth0: bring up"], "{cmdline}");
     }
     let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
     let ib0 = machine.netdev("ib0");
     ib0.up = false;
     let mut done = Done::default();
     done.record_up(ib0.ifindex.unwrap());
-    assert_eq!(machine.tried(&mut done), ["ib0: set up"]);
+    assert_eq!(machine.tried(&mut done), ["ib0: bring up"]);
 }
 
 #[test]

@@ -179,28 +179,28 @@ impl Function {
         }
         let Some(pci) = self.modules.first() else {
             return match &self.driver {
-                Some(driver) => format!("{driver} made no RDMA device"),
-                None => "no driver for it is known".to_owned(),
+                Some(driver) => format!("{driver} created no RDMA device"),
+                None => "no driver is known for this card".to_owned(),
             };
         };
         let name = &pci.name;
         match (&self.driver, pci.state) {
-            (Some(driver), _) if driver != name => format!("{driver} drives it"),
+            (Some(driver), _) if driver != name => format!("{driver} is bound to this card"),
             (None, None) => format!("{name} is not loaded"),
             (None, Some(InitState::Coming)) => {
-                format!("no driver yet, {name} is still initialising")
+                format!("no driver is bound yet: {name} is still initialising")
             }
-            (None, Some(InitState::Live)) => format!("{name} is loaded and does not drive it"),
+            (None, Some(InitState::Live)) => format!("{name} is loaded but not bound to this card"),
             (None, Some(InitState::Going)) => format!("{name} is being removed"),
             (Some(_), _) => match self.modules.get(1) {
-                None => format!("{name} drives it and made no RDMA device"),
+                None => format!("{name} is bound but created no RDMA device"),
                 Some(half) => match half.state {
-                    None => format!("{name} drives it, {} is not loaded", half.name),
+                    None => format!("{name} is bound, but {} is not loaded", half.name),
                     Some(InitState::Coming) => {
-                        format!("{name} drives it, {} is still initialising", half.name)
+                        format!("{name} is bound, but {} is still initialising", half.name)
                     }
                     Some(InitState::Live | InitState::Going) => {
-                        format!("{name} drives it, {} made no RDMA device", half.name)
+                        format!("{name} is bound, but {} created no RDMA device", half.name)
                     }
                 },
             },
@@ -238,8 +238,8 @@ impl Function {
                     .to_owned()
             }
             _ if self.is_initialising() => {
-                "the driver initialises one card after the other, and firmware may need 2 minutes; \
-                 rd.ib.async_probe=1 initialises the cards side by side"
+                "wait: the driver initialises one card after another, and each may need up to 2 minutes; to \
+                 initialise the cards in parallel, write rd.ib.async_probe=1"
                     .to_owned()
             }
             Some(module) => format!(

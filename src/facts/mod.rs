@@ -149,8 +149,8 @@ impl Unended {
     /// The line about a write.
     pub fn words(what: &str) -> String {
         format!(
-            "{what}: the kernel has not ended this for more than {} s, the firmware may not answer: \
-             see dmesg",
+            "{what}: the kernel has not finished this write after {} s; the firmware may not answer: see \
+             dmesg",
             Unended::LONG.as_secs()
         )
     }

@@ -181,17 +181,23 @@ impl Keeper<'_> {
     }
 }
 
+/// Without a lock.
+const UNLOCKED: &str = "ibboot cannot prevent a second instance of \"ibboot lease\"";
+
 /// Locks out a second keeper. None: there is no directory for a lock file.
 fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
     let directory = match LeaseDirectory::open() {
         Ok(directory) => directory,
         Err(error) => {
-            log::warn!("{error}; a second ibboot lease is not locked out");
+            log::warn!("{error}; {UNLOCKED}");
             return Ok(None);
         }
     };
     match directory.lock() {
-        Ok(None) => Err(Error::new("lease", "another ibboot lease is running")),
+        Ok(None) => Err(Error::new(
+            "lease",
+            "another instance of \"ibboot lease\" is running",
+        )),
         Ok(lock) => {
             directory
                 .clear()
@@ -199,7 +205,7 @@ fn lock() -> Result<Option<nix::fcntl::Flock<std::fs::File>>> {
             Ok(lock)
         }
         Err(error) => {
-            log::warn!("{error}; a second ibboot lease is not locked out");
+            log::warn!("{error}; {UNLOCKED}");
             Ok(None)
         }
     }
@@ -352,7 +358,7 @@ async fn arrive<'a>(
     if present.must_be_set_up
         && let Err(why) = look.net.set_up(index).await
     {
-        troubles.say(format!("{name}: cannot be set up: {why}"));
+        troubles.say(format!("{name}: cannot be brought up: {why}"));
     }
     let mtu = present
         .mtu_before
@@ -476,7 +482,7 @@ mod tests {
             true => "No such device",
             false => "Operation not permitted",
         };
-        assert_eq!(troubles.0, [format!("near: cannot be set up: {why}")]);
+        assert_eq!(troubles.0, [format!("near: cannot be brought up: {why}")]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::wish::origin::{Origin, Requested};
 use crate::wish::selector::{Means, Selector};
 
 /// What overrules a blacklist.
-const LOADED_BY_NAME: &str = "; name it in rd.driver.post= to load it anyway";
+const LOADED_BY_NAME: &str = "; to load the module anyway, name it in rd.driver.post=";
 
 /// A PCI function and the driver that binds it.
 struct Hca<'a> {
@@ -320,7 +320,7 @@ impl Draft<'_> {
     }
 
     fn leave(&mut self, name: &str, by: &str, hint: &str) {
-        let line = format!("{by}: {name} is not loaded for its HCA{hint}");
+        let line = format!("{by}: module {name} is not loaded for the HCAs that need it{hint}");
         if !self.left.contains(&line) {
             self.left.push(line);
         }
@@ -365,7 +365,7 @@ impl Draft<'_> {
         let index = &self.inventory.modules;
         if index.find(name) == Found::Missing {
             return Some(format!(
-                "kernel module is not in this image ({}/modules.dep); add it (dracut --add-drivers {name})",
+                "kernel module {name} is not in this image ({}/modules.dep); build the image with dracut --add-drivers {name}",
                 index.directory
             ));
         }

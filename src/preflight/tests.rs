@@ -506,8 +506,8 @@ fn modprobe_d_of_the_image_counts_and_not_that_of_the_machine() {
     assert_eq!(
         left(&[CARD], std::slice::from_ref(&own)),
         [
-            "/usr/lib/modprobe.d/site.conf: hfi1 is not loaded for its HCA; name it in rd.driver.post= to load it \
-             anyway"
+            "/usr/lib/modprobe.d/site.conf: module hfi1 is not loaded for the HCAs that need it; to load the module \
+             anyway, name it in rd.driver.post="
         ]
     );
     assert_eq!(left(&[CARD], &[own, replaced]), [""; 0]);

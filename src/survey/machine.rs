@@ -151,9 +151,9 @@ mod tests {
             [
                 "0000:81:00.0 15b3:101b class 0207: driver mlx5_core, RDMA device mlx5_0: PASS",
                 "0000:82:00.0 15b3:101b class 0207: driver mlx5_core, RDMA device none: \
-                 FAIL: mlx5_core drives it, mlx5_ib made no RDMA device",
+                 FAIL: mlx5_core is bound, but mlx5_ib created no RDMA device",
                 "0000:83:00.0 15b3:101b class 0207: driver none, RDMA device none: \
-                 FAIL: mlx5_core is loaded and does not drive it",
+                 FAIL: mlx5_core is loaded but not bound to this card",
                 "0000:84:00.0 15b3:101b class 0207: driver vfio-pci, RDMA device none: PASS",
             ]
         );

@@ -298,7 +298,7 @@ impl Walk<'_, '_> {
     ) -> Applied {
         let name = &change.object;
         let error = Error::new(name, format!("address {address} removed"))
-            .found(format!("{owner} has it"))
+            .found(format!("{owner} uses this address"))
             .hint("give this node another address with ip=, or find the other host by its GUID");
         // Once, however many hosts answer.
         let taken = format!("{address} is taken");
@@ -361,9 +361,9 @@ fn made(what: &What) -> Option<String> {
         }
         What::Write(Writing::Mode(mode)) => format!("mode {mode}"),
         What::Set(Setting::Rename(name)) => format!("renamed to {name}"),
-        What::Set(Setting::Up) => "set up".to_owned(),
+        What::Set(Setting::Up) => "is up".to_owned(),
         What::Set(Setting::MakeBond) => format!("bond made, {MODE}"),
-        What::Set(Setting::Enslave { .. }) => "in its bond".to_owned(),
+        What::Set(Setting::Enslave { bond, .. }) => format!("added to {bond}"),
         What::Set(Setting::AddAddress(address, _)) => format!("address {address}"),
         What::Set(Setting::AddDeprecated(address)) => format!("address {address}, deprecated"),
         What::Set(Setting::AddRoute(route, _)) => route_text(route),

@@ -183,12 +183,12 @@ mod tests {
         journal.mark(Phase::Verified, "mlx5_0/1", Some(8));
         let starts: Vec<u64> = journal.marks().iter().map(|mark| mark.start_ns).collect();
         assert_eq!(starts, [5, 8]);
-        let error = Error::new("ib0", "cannot be set up");
+        let error = Error::new("ib0", "cannot be brought up");
         for interface in ["ib0", "ib0", "ib1"] {
             journal.tell_once(interface, &error);
         }
         journal.fail_once("first".to_owned());
-        let line = "ib0: cannot be set up";
+        let line = "ib0: cannot be brought up";
         assert_eq!(journal.failures(), ["first", line, line]);
         assert!(!journal.is_first_time("ib1", line));
         assert!(journal.is_first_time("ib2", line));

@@ -17,17 +17,20 @@ pub async fn rejoin(due: &[String], net: &Net, facts: &Facts) {
             continue;
         };
         if let Some(why) = in_use(netdev, facts) {
-            log::info!("{interface}: not set down to join at once: {why}");
+            log::info!(
+                "{interface}: stays up, so the next join of the broadcast group may take up to 16 s: {why}"
+            );
             continue;
         }
         match net.set_down(index).await {
             Ok(()) => log::info!(
-                "{interface}: the subnet administrator answers again: set down and up, to join at once"
+                "{interface}: the subnet administrator answers again: the interface is set down and up, so that the \
+                 kernel joins the broadcast group at once"
             ),
             Err(why) => log::warn!("{interface}: cannot be set down: {why}"),
         }
         if let Err(why) = net.set_up(index).await {
-            log::error!("{interface}: cannot be set up: {why}");
+            log::error!("{interface}: cannot be brought up: {why}");
         }
     }
 }

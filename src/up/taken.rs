@@ -292,7 +292,7 @@ impl Claims {
             State::Open => {
                 if self.unknown.insert(key) {
                     log::warn!(
-                        "whether another host has {} is unknown: an ARP message was not decoded; \
+                        "whether another host uses {} is unknown: an ARP message was not decoded; \
                          probing the address again",
                         key.1
                     );

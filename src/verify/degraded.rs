@@ -25,8 +25,8 @@ pub fn lanes(found: PortRef<'_>) -> Finding {
     let finding = Finding::failed(Id::PortLanes, &rate.text, "4 lanes");
     match rules::with_three_lanes(found, rate) {
         Some(_) => finding.hint(
-            "check the cable, the transceiver and the switch port: the link lost one to three of its four lanes \
-             (of two and three lanes too the kernel reports one)",
+            "check the cable, the transceiver and the switch port: the link lost at least one of its four lanes \
+             (the kernel reports a link with two or three lanes as one lane)",
         ),
         None => finding,
     }

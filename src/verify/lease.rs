@@ -309,7 +309,7 @@ fn not_begun(netdev: &Netdev) -> (String, &'static str) {
     }
     if let Some(address) = of_link(AddressState::Duplicate) {
         return (
-            format!("another host has the link-local address {address}"),
+            format!("another host uses the link-local address {address}"),
             "two ports have the same GUID: see ibstat on both hosts",
         );
     }
@@ -379,7 +379,7 @@ mod tests {
         let tentative = "the link-local address fe80::5/64 is tentative".to_owned();
         assert_eq!(found(&one, &facts), (Status::Critical, tentative));
         one.addresses.push(link(AddressState::Duplicate));
-        let taken = "another host has the link-local address fe80::5/64".to_owned();
+        let taken = "another host uses the link-local address fe80::5/64".to_owned();
         assert_eq!(found(&one, &facts), (Status::Critical, taken));
         one.addresses.push(link(AddressState::Usable));
         let unasked = "no lease was requested".to_owned();

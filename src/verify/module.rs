@@ -15,7 +15,7 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
         _ if wish.builtin => Finding::ok(id, "builtin"),
         (Some(InitState::Live), _) => Finding::ok(id, "live"),
         (Some(InitState::Coming), _) if drivers::binds_hcas(&wish.name) => {
-            Finding::failed(id, &format!("coming: it {INITIALISING}"), "live")
+            Finding::failed(id, &format!("the module {INITIALISING}"), "live")
         }
         (Some(InitState::Coming), _) => {
             Finding::failed(id, "coming", "live").hint("its init function still runs: see dmesg")
@@ -47,7 +47,7 @@ pub fn netns(wish: &ModuleWish, facts: &Facts) -> Finding {
     let id = Id::RdmaNetns;
     match (facts.netns_mode, wish.netns) {
         (None, _) | (_, None) => {
-            Finding::unknown(id).hint("the kernel has no such mode (Linux 5.2 on)")
+            Finding::unknown(id).hint("use Linux 5.2 or later, or remove rd.ib.netns=: this kernel has no network namespace mode")
         }
         (Some(found), Some(expected)) if found == expected => Finding::ok(id, &found.to_string()),
         (Some(found), Some(expected)) => {

@@ -139,7 +139,7 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         let is_other = |port: PortRef<'_>| port.identities().any(|found| found == *identity);
         let hint = match wish.shared && facts.ports().any(is_other) {
             true => {
-                "the port that is left has the same GUID and may be the other one: create both again"
+                "two ports had this GUID and one is left: create both RDMA devices again, because ibboot cannot tell which port is left"
             }
             false if facts.netns_mode == Some(NetnsMode::Exclusive) => {
                 "the device existed in the initramfs: look for its removal in dmesg, or for the device in another \
@@ -438,8 +438,8 @@ fn sweep(seconds: Option<u64>) -> &'static str {
     match seconds {
         Some(0..SWEEP_SECONDS) => SWEEPING,
         Some(_) => {
-            "no subnet manager has finished this port for 30 s, and the SM LID may be that of an earlier one: \
-             check that a subnet manager runs (sminfo), then see its log"
+            "check that a subnet manager runs (sminfo), then read the subnet manager's log: the port has not \
+             become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager"
         }
         None => {
             "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that a \

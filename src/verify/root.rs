@@ -27,7 +27,7 @@ pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
         "rootfs" => return Finding::skipped(id),
         "tmpfs" | "ramfs" => {
             let found = format!("{}: a file system in memory", mount.text());
-            let hint = "find out from where it was filled: the kernel does not tell";
+            let hint = "find the program that filled this file system (for example Warewulf): the kernel does not report the source";
             return Finding::unanswered(id, &found).hint(hint);
         }
         _ => {}
@@ -77,7 +77,7 @@ fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
             expected: Some(expected.to_string()),
             ..Finding::unanswered(id, &format!("{found}, server unknown"))
         }
-        .hint("/proc/self/mountinfo has no addr= of this mount that ibboot understands"),
+        .hint("look at: grep ' nfs' /proc/self/mountinfo (ibboot found no valid addr= for this mount)"),
         _ => Finding::ok(id, &found),
     }
 }
@@ -96,12 +96,17 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
         return match mount.fstype.as_str() {
             OVERLAY => below_overlay(),
             _ => {
-                let why = match mount.source.starts_with("/dev/") {
-                    true => format!("{found}: no disk of this name"),
-                    false => format!("{}: its disk is not known", mount.fstype),
+                let (why, hint) = match mount.source.starts_with("/dev/") {
+                    true => (
+                        format!("{found}: no disk of this name"),
+                        "check that /sys/class/block has this device: ibboot looks for the disk there",
+                    ),
+                    false => (
+                        format!("{}: its disk is not known", mount.fstype),
+                        "look at: findmnt / (ibboot finds the disk only if the source of the mount is a device below /dev)",
+                    ),
                 };
-                Finding::unanswered(id, &why)
-                    .hint("ibboot finds the disk of a device below /dev in /sys/class/block")
+                Finding::unanswered(id, &why).hint(hint)
             }
         };
     }

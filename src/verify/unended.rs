@@ -224,7 +224,7 @@ mod tests {
     fn the_words_hold_from_5_s_to_the_deadline() {
         assert_eq!(
             Unended::words("set mode connected of ib0"),
-            "set mode connected of ib0: the kernel has not ended this for more than 5 s, the \
+            "set mode connected of ib0: the kernel has not finished this write after 5 s; the \
              firmware may not answer: see dmesg"
         );
     }

@@ -217,7 +217,9 @@ mod tests {
         });
         let (found, hint) = of_ib0(&bare);
         assert!(
-            found.ends_with("; on the PCI bus: 0000:81:00.0 15b3:101b: no driver for it is known"),
+            found.ends_with(
+                "; on the PCI bus: 0000:81:00.0 15b3:101b: no driver is known for this card"
+            ),
             "{found}"
         );
         assert_eq!(

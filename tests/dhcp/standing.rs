@@ -399,7 +399,7 @@ fn one_keeper_at_a_time() {
         let (_, mut program) = hand_over(node, true);
         program.reports("is kept, for 3600 s");
         let mut second = Server::here("second", &[env!("CARGO_BIN_EXE_ibboot"), "lease"]);
-        second.ends_with("lease: another ibboot lease is running", 1);
+        second.ends_with("lease: another instance of \"ibboot lease\" is running", 1);
         let left = format!("{PLACE}/lease/.leases.json.1");
         fs::write(&left, "").unwrap();
         drop(program);

@@ -1,5 +1,5 @@
 . /run/ibboot-fabric/lib.sh
-wait_for 240 'dmesg | grep -q "ibboot: ib0: set up"'
+wait_for 240 'dmesg | grep -q "ibboot: ib0: is up"'
 sleep 30
 say "the subnet manager starts"
 fabric sm start

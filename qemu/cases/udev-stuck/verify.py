@@ -2,9 +2,9 @@
 """ibboot waits 2 s for udev to name each interface, logs that once, and then uses the interface."""
 
 USED = {
-    "ib0": r"ibboot: ib0: set up$",
-    "ib1": r"ibboot: ib1: in its bond$",
-    "eth0": r"ibboot: eth0: set up$",
+    "ib0": r"ibboot: ib0: is up$",
+    "ib1": r"ibboot: ib1: added to bond0$",
+    "eth0": r"ibboot: eth0: is up$",
 }
 
 

@@ -102,7 +102,7 @@ impl Progress {
         let (foreign, silence) = if self.hardware_type == HardwareType::InfiniBand {
             (
                 "check whether the server knows this client identifier and serves InfiniBand (hardware type 32, no hardware address)",
-                "a DHCP server or relay must listen in this partition and serve InfiniBand: dnsmasq does; ISC dhcpd needs a relay; busybox udhcpd and Kea cannot serve an IPoIB interface",
+                "check that a DHCP server or relay runs in this partition: dnsmasq serves an IPoIB interface directly, ISC dhcpd and Kea only behind a relay, busybox udhcpd not at all",
             )
         } else {
             (

@@ -125,36 +125,40 @@ fn the_state_names_the_module_that_is_not_ready() {
         (
             None,
             vec![coming, None],
-            "no driver yet, mlx5_core is still initialising",
+            "no driver is bound yet: mlx5_core is still initialising",
         ),
         (
             None,
             vec![live, live],
-            "mlx5_core is loaded and does not drive it",
+            "mlx5_core is loaded but not bound to this card",
         ),
         (
             core,
             vec![live, None],
-            "mlx5_core drives it, mlx5_ib is not loaded",
+            "mlx5_core is bound, but mlx5_ib is not loaded",
         ),
         (
             core,
             vec![live, coming],
-            "mlx5_core drives it, mlx5_ib is still initialising",
+            "mlx5_core is bound, but mlx5_ib is still initialising",
         ),
         (
             core,
             vec![live, live],
-            "mlx5_core drives it, mlx5_ib made no RDMA device",
+            "mlx5_core is bound, but mlx5_ib created no RDMA device",
         ),
         (
             core,
             vec![live],
-            "mlx5_core drives it and made no RDMA device",
+            "mlx5_core is bound but created no RDMA device",
         ),
-        (Some("vfio-pci"), vec![live, live], "vfio-pci drives it"),
-        (None, vec![], "no driver for it is known"),
-        (Some("new"), vec![], "new made no RDMA device"),
+        (
+            Some("vfio-pci"),
+            vec![live, live],
+            "vfio-pci is bound to this card",
+        ),
+        (None, vec![], "no driver is known for this card"),
+        (Some("new"), vec![], "new created no RDMA device"),
     ] {
         assert_eq!(function(driver, &states).state(), state);
     }

@@ -443,8 +443,8 @@ pub fn guide(id: Id) -> Guide {
             causes: &[
                 "ibboot up ended before the interface had carrier: run ibboot up.",
                 "Another program removed the address.",
-                "Another host has the address: the message names its GUID.",
-                "Unknown: an answer to the ARP probe was not decoded, so another host may have the address.",
+                "Another host uses the address: the message names its GUID.",
+                "Unknown: an answer to the ARP probe was not decoded, so another host may use the address.",
                 "No router advertises a prefix in this partition (IPv6 autoconfiguration).",
             ],
             node: OTHERS,

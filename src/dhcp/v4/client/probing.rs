@@ -115,7 +115,7 @@ impl Client {
         };
         self.sent = 0;
         let line = format!(
-            "whether another host has {address} is unknown: an ARP message was not decoded; \
+            "whether another host uses {address} is unknown: an ARP message was not decoded; \
              probing the address again"
         );
         self.warn_of_lease(now, "unknown", line)

@@ -262,7 +262,7 @@ fn the_probes_start_again_after_an_arp_message_that_was_not_decoded() {
     };
     assert_eq!(
         deaf(&mut talk),
-        "\"whether another host has 10.0.0.5 is unknown: an ARP message was not decoded; \
+        "\"whether another host uses 10.0.0.5 is unknown: an ARP message was not decoded; \
          probing the address again\""
     );
     assert_eq!(deaf(&mut talk), "", "said once");
