@@ -154,7 +154,7 @@ pub struct UpArguments {
     error_code(2, "critical"),
     error_code(
         3,
-        "unknown: nothing to compare with, something cannot be read, or the --limit is over"
+        "unknown: nothing to compare with, an argument is invalid, something cannot be read, or the --limit is over"
     )
 )]
 pub struct CheckArguments {

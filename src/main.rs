@@ -304,7 +304,11 @@ fn bring_up(root: &Root, arguments: &UpArguments, verbose: bool) -> Result<u8> {
     if arguments.dry_run {
         return dry_run(root, verbose);
     }
-    must_be_live(root, "--root", "up works on the running machine only")?;
+    must_be_live(
+        root,
+        "--root",
+        "up works on the running machine only; with --root add --dry-run",
+    )?;
     let mut request = Request::read(root);
     let level = if verbose {
         LevelFilter::Debug
@@ -415,7 +419,11 @@ fn beside_report(root: &Root) -> String {
 /// Makes the report and tells it; `before` stands in front of the output.
 fn show_check(root: &Root, arguments: &CheckArguments, before: &str) -> Result<u8> {
     if arguments.record {
-        must_be_live(root, "--record", "works on the running machine only")?;
+        must_be_live(
+            root,
+            "--record",
+            "check --record works on the running machine only",
+        )?;
     }
     // These files describe this boot, which another command line does not.
     at_most_one(&[

@@ -17,7 +17,7 @@ const PROBLEMS: usize = 5;
 /// The invalid arguments of a cluster.
 pub(crate) type Problems<'a> = Vec<(Token<'a>, Problem<'a>), PROBLEMS>;
 
-const HINT: &str = "the argument belongs to an ip= that has an address only";
+const HINT: &str = "correct the value: ip=ADDRESS without other fields uses this argument";
 
 /// Whether an argument of this name may belong to an `ip=ADDRESS`.
 pub(crate) fn is_of_cluster(key: &[u8]) -> bool {

@@ -231,7 +231,7 @@ impl fmt::Display for Problem<'_> {
             Self::Missing { what, hint } => write!(f, "{what} is missing; {hint}"),
             Self::Contradiction { what, hint } => write!(f, "{what}; {hint}"),
             Self::CountsAsTrue { text } => {
-                write!(f, "'{}' counts as 1; write 0, no or off to turn it off", Escaped(text.as_bytes()))
+                write!(f, "'{}' counts as 1; write 0, no or off to turn the argument off", Escaped(text.as_bytes()))
             }
             Self::TooManyArguments { name, limit } => {
                 write!(f, "too many {name}= arguments: the limit is {limit}; remove some")

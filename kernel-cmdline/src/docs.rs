@@ -19,7 +19,7 @@ const INTRODUCTION: &[&str] = &[
     "If an argument that may be given only once is repeated, the last one applies. A switch is off with 0, no or off, \
      and on with 1, yes, on, y, true or without a value. Any other value counts as 1, and ibboot warns of that value.",
     "ibboot shows **** in place of possible secrets: a value, or the part of one, that ibboot does not read, and the \
-     user, the password and the text behind a ? or # of an address (nfs:SERVER:/PATH has none of these). Behind white \
+     user, the password and the text after a ? or # of an address (nfs:SERVER:/PATH has none of these). After white \
      space in a value, except that of rd.net.dhcp.vendor-class=, the text is hidden too: a quote may be missing.",
     "ibboot reports an unknown or invalid argument with its position (source and byte column). Such an argument has no \
      effect, and it alone never stops the boot:",
@@ -47,7 +47,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "selectors",
         title: "Selectors",
-        introduction: "SELECTOR selects ports. An argument with a value behind the selector is split from the right, so \
+        introduction: "SELECTOR selects ports. An argument with a value after the selector is split from the right, so \
                        the selector may contain colons.",
         terms: &[
             ("mlx5_0", "every port of this RDMA device"),
@@ -82,18 +82,18 @@ pub const SECTIONS: &[Section] = &[
             ),
             (
                 "01-b8-ce-f6-31-33-3e",
-                "6 bytes behind the hardware type of Ethernet",
+                "6 bytes after the hardware type of Ethernet",
             ),
             (
                 "20-b8-ce-f6-31-33-3e",
-                "6 bytes behind the hardware type of InfiniBand",
+                "6 bytes after the hardware type of InfiniBand",
             ),
             ("b8:ce:f6:03:00:31:33:3e", "8 bytes: a GUID"),
             ("b8ce:f603:0031:333e", "a GUID as sysfs writes it"),
             ("0xb8cef6030031333e", "a GUID as a number"),
             (
                 "20:b8:ce:f6:03:00:31:33:3e",
-                "a GUID behind the hardware type of InfiniBand, as EFI writes it",
+                "a GUID after the hardware type of InfiniBand, as EFI writes it",
             ),
             (
                 "80:00:02:08:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:31:33:3e",

@@ -424,7 +424,7 @@ fn misplaced_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
         _ => None,
     })?;
     Some(Problem::Malformed {
-        what: "in its place, the seventh field",
+        what: "in the seventh field, where the method belongs",
         text,
         hint: FULL_FORM,
     })

@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             }
             "timeout" => set(&mut ib.timeout, token, wishes::seconds(value, 1)?),
             "onfail" => {
-                let onfail = OnFail::read("something to do on failure", value)?;
+                let onfail = OnFail::read("an action on failure", value)?;
                 set(&mut ib.onfail, token, onfail)
             }
             "netns" => {
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
                 set(&mut ib.netns, token, netns)
             }
             "handover" => {
-                let handover = Handover::read("a way to hand over", value)?;
+                let handover = Handover::read("a value of this argument", value)?;
                 set(&mut ib.handover, token, handover)
             }
             _ => Err(unknown(token.key)),

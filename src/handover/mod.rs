@@ -312,10 +312,9 @@ pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8], boot_id: Option<&str
         boot_id: found,
     } = serde_json::from_slice(bytes).map_err(garbled)?;
     if schema > SCHEMA {
-        return Err(Error::new(&path, "has another schema")
-            .found(schema.to_string())
-            .expected(SCHEMA.to_string())
-            .hint("use the ibboot of the same version as in the initramfs")
+        let what = format!("has schema {schema}, newer than {SCHEMA}");
+        return Err(Error::new(&path, what)
+            .hint("update ibboot to the version in the initramfs or later")
             .kind(Kind::Unknown));
     }
     let value: T = serde_json::from_slice(bytes).map_err(garbled)?;

@@ -275,6 +275,9 @@ pub fn text(plan: &Plan) -> String {
     for left in &plan.left {
         out.push_str(&format!("left: {}\n", printable(left)));
     }
+    for unused in &plan.unused {
+        out.push_str(&format!("unused: {}\n", printable(unused)));
+    }
     for token in plan.tokens.iter().filter(|token| token.is_news) {
         out.push_str(&format!("unused: {}\n", printable(&token.to_string())));
     }

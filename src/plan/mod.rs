@@ -221,6 +221,8 @@ pub struct Plan {
     pub complaints: Vec<String>,
     /// Arguments that are left to another program, and drivers that are not loaded, one line each.
     pub left: Vec<String>,
+    /// Arguments, or parts of one, that no program carries out, one line each.
+    pub unused: Vec<String>,
     /// What may go wrong on this machine although every step is possible, one line each.
     pub warnings: Vec<String>,
     /// What the present machine shows of the request, one line each ([`notes`]).
@@ -254,7 +256,7 @@ impl Serialize for Plan {
         map.serialize_entry("steps", &lines.unwrap_or_default())?;
         map.serialize_entry("refusals", &self.refusals)?;
         map.serialize_entry("complaints", &self.complaints)?;
-        map.serialize_entry("left", &self.left)?;
+        map.serialize_entry("left", &[&self.left[..], &self.unused[..]].concat())?;
         if !self.warnings.is_empty() {
             map.serialize_entry("warnings", &self.warnings)?;
         }
@@ -295,6 +297,11 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
     };
     let is_layer_open = draft.is_layer_open(expectation.require);
     let has_network_module = tokens::has_network_module(request);
+    let is_left = |one: &&Requested<NotOurs>| matches!(one.value, NotOurs::Left(_));
+    let line = |one: &Requested<NotOurs>| format!("{}: {}", one.origin, one.value);
+    let left = request.left.iter().filter(is_left).map(line);
+    let left = left.filter(|_| has_network_module);
+    let unused = request.left.iter().filter(|one| !is_left(one)).map(line);
     let mut plan = Plan {
         requested_by: request.requested_by.clone(),
         tokens: Vec::new(),
@@ -304,13 +311,8 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         handover: request.handover.clone(),
         refusals: draft.refusals,
         complaints: request.complaints.clone(),
-        left: request
-            .left
-            .iter()
-            .filter(|left| has_network_module || !matches!(left.value, NotOurs::Left(_)))
-            .map(|left| format!("{}: {}", left.origin, left.value))
-            .chain(draft.left)
-            .collect(),
+        left: left.chain(draft.left).collect(),
+        unused: unused.collect(),
         warnings: [request.warnings.clone(), draft.warnings].concat(),
         notes: Vec::new(),
         timeout: request.timeout,

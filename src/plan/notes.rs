@@ -463,7 +463,7 @@ fn idle_rates(plan: &Plan, facts: &Facts) -> Vec<String> {
         let meant = select::ports(selector, facts);
         let is_idle = !meant.is_empty() && !meant.iter().any(|port| used.contains(&port.name()));
         let gbps = f64::from(rate.megabits) / 1000.0;
-        is_idle.then(|| format!("rd.ib.rate={selector}={gbps}: no other argument means this port: its rate is not compared"))
+        is_idle.then(|| format!("rd.ib.rate={selector}={gbps}: no other argument requests this port, so ibboot does not check the rate of the port"))
     };
     expected.rates.iter().filter_map(note).collect()
 }
@@ -596,7 +596,8 @@ fn left_drivers(request: &Request, plan: &Plan) -> Vec<String> {
 fn left_interfaces(plan: &Plan) -> Option<String> {
     let is_left = |origin: &Origin| {
         let line = format!("{origin}: ");
-        plan.left.iter().any(|left| left.starts_with(&line))
+        let mut lines = plan.left.iter().chain(&plan.unused);
+        lines.any(|known| known.starts_with(&line))
     };
     let tokens = plan.tokens.iter();
     let left: Vec<&str> = tokens

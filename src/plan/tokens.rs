@@ -492,6 +492,7 @@ mod tests {
             let plan = Plan {
                 tokens: Vec::new(),
                 left: Vec::new(),
+                unused: Vec::new(),
                 ..plan
             };
             (request, plan)

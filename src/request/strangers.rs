@@ -40,13 +40,13 @@ fn of_source(source: &Source<'_>, arguments: &Arguments<'_>) -> Vec<String> {
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         if let Some(list) = before.filter(|before| is_list(before) && is_element(token)) {
             lines.push(format!(
-                "{}: no argument of ibboot; if it belongs to {}, write a comma in place of the space",
+                "{}: not an argument of ibboot; if it belongs to {}, write a comma in place of the space",
                 token.text(),
                 list.text()
             ));
         } else if let Some(name) = meant(token) {
             lines.push(format!(
-                "{}: no argument of ibboot; did you mean {name}?",
+                "{}: not an argument of ibboot; did you mean {name}?",
                 token.text()
             ));
         }
@@ -112,7 +112,7 @@ mod tests {
             ("IP=ib0:dhcp", "ip"),
         ] {
             let found = lines(&format!("quiet {written}")).join("\n");
-            let end = format!("no argument of ibboot; did you mean {name}?");
+            let end = format!("not an argument of ibboot; did you mean {name}?");
             assert!(found.ends_with(&end), "{written}: {found}");
         }
     }

@@ -360,12 +360,12 @@ impl Addressing<'_> {
         let name = self.name;
         let instead = match (has(false), has(true)) {
             (false, false) => return,
-            (true, true) => format!("ip={name}:dhcp, of IPv6 ip={name}:dhcp6"),
+            (true, true) => format!("ip={name}:dhcp for IPv4, ip={name}:dhcp6 for IPv6"),
             (false, true) => format!("ip={name}:dhcp6"),
             (true, false) => format!("ip={name}:dhcp"),
         };
         found.note(format!(
-            "no profile of NetworkManager or systemd-networkd that was read is for {}: if a server gave its address, write {instead}",
+            "ibboot found no profile of NetworkManager or systemd-networkd for {}: if a DHCP server assigned the address, write {instead}",
             self.netdev.ifname
         ));
     }

@@ -111,7 +111,7 @@ pub fn suggest(facts: &Facts, profiles: &[Profile], unread: Vec<String>) -> Sugg
     let length = found.line().len();
     if length > LINE {
         found.note(format!(
-            "the line has {length} bytes, and a kernel of x86 takes {LINE}: give it to the image (dracut --kernel-cmdline)"
+            "the command line has {length} bytes, and an x86 kernel accepts {LINE}: put the arguments into the image (dracut --kernel-cmdline)"
         ));
     }
     found
@@ -122,7 +122,7 @@ fn incomplete(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let names: Vec<&str> = used.iter().map(|netdev| netdev.ifname.as_str()).collect();
     for unread in unread::of_interfaces(&names, facts) {
         let lost = match unread::is_of_grants(unread) {
-            true => "no ip= is suggested of an address that a DHCP server may have granted",
+            true => "ibboot suggests no ip= for an address that a DHCP server may have granted",
             false => "arguments that follow from this are missing",
         };
         found.note(format!("{}: {}: {lost}", unread.path, unread.why));

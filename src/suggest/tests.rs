@@ -181,7 +181,7 @@ fn only_usable_addresses_are_written_and_ipv6_has_its_own_argument() {
         .collect();
     assert_eq!(addresses, ["ip=[fd00::5]:::64::ib0:none"]);
     assert!(
-        found.notes[0].ends_with("if a server gave its address, write ip=ib0:dhcp6"),
+        found.notes[0].ends_with("if a DHCP server assigned the address, write ip=ib0:dhcp6"),
         "{:?}",
         found.notes
     );

@@ -90,8 +90,8 @@ mod tests {
         let errors: Vec<String> = errors.iter().map(Error::to_string).collect();
         let of = |name: &str| {
             format!(
-                "/run/ibboot/{name}.json: has another schema: 2, expected 1; use the ibboot of the \
-                 same version as in the initramfs"
+                "/run/ibboot/{name}.json: has schema 2, newer than 1; update ibboot to the version in the \
+                 initramfs or later"
             )
         };
         assert_eq!(errors, ["expected", "state", "check"].map(of));

@@ -126,7 +126,7 @@ fn log_plan(plan: &Plan) {
     for warning in &plan.warnings {
         ::log::warn!("{warning}");
     }
-    for left in &plan.left {
+    for left in plan.left.iter().chain(&plan.unused) {
         ::log::info!("{left}");
     }
     for token in plan.tokens.iter().filter(|token| token.is_news) {

@@ -70,7 +70,11 @@ pub fn severity(row: &Check) -> &'static str {
             "A failure is critical for the module. If everything required is verified without the module, the \
              verdict is only a warning."
         }
-        (Id::ServerRdma | Id::RootMounted | Id::RootTransport | Id::RootPath, _) => {
+        (Id::ServerRdma, _) => {
+            "A failure is critical, whatever the state of the links. Over iWARP it is a warning that does not \
+             change the verdict."
+        }
+        (Id::RootMounted | Id::RootTransport | Id::RootPath, _) => {
             "A failure is critical, whatever the state of the links."
         }
         (_, Severity::Critical) => "A failure is critical: the link cannot be used as requested.",
@@ -80,12 +84,18 @@ pub fn severity(row: &Check) -> &'static str {
 
 /// How long the boot usually waits for this check, as a sentence.
 pub fn wait(row: &Check) -> String {
-    // The root file system is checked after the switch, a subnet administrator only with --sm.
-    let is_later = matches!(
+    // The root file system is checked after the switch, a subnet administrator only with --sm. What is
+    // not possible will not become possible.
+    let is_never = matches!(
         row.id,
-        Id::RootMounted | Id::RootTransport | Id::RootPath | Id::PortSa | Id::IpoibGroup
+        Id::WishPossible
+            | Id::RootMounted
+            | Id::RootTransport
+            | Id::RootPath
+            | Id::PortSa
+            | Id::IpoibGroup
     );
-    if is_later || row.severity == Severity::Warning {
+    if is_never || row.severity == Severity::Warning {
         return "The boot does not wait for this check.".to_owned();
     }
     let (seconds, words) = (row.awaits.usual_s(), row.awaits.words());
@@ -218,6 +228,11 @@ mod tests {
             "During the boot the wait for the driver usually ends within 2 s, counted from the moment when all \
              drivers are loaded."
         );
+        assert_eq!(
+            wait(Id::WishPossible.row()),
+            "The boot does not wait for this check."
+        );
+        assert!(severity(Id::ServerRdma.row()).contains("Over iWARP it is a warning"));
         let critical = "A failure is critical: the link cannot be used as requested.";
         assert_eq!(severity(Id::PortState.row()), critical);
         for id in [Id::ModuleLive, Id::RdmaNetns, Id::ServerRdma, Id::RootPath] {

@@ -299,7 +299,7 @@ impl Expectation {
         names.into_iter().collect()
     }
 
-    /// The requirement in words: `any InfiniBand port`, `every port there is, without mlx5_3:1`.
+    /// The requirement in words: `any InfiniBand port`, `every port of this machine, without mlx5_3:1`.
     pub fn requirement(&self) -> String {
         let candidates = self.any_port.as_ref();
         let layer = candidates.and_then(|link| link.link_layer);
@@ -308,7 +308,7 @@ impl Expectation {
             Require::Listed => "every port that is named".to_owned(),
             Require::Count(1) => format!("any {layer}port"),
             Require::Count(n) => format!("any {n} {layer}ports"),
-            Require::All => format!("every {layer}port there is"),
+            Require::All => format!("every {layer}port of this machine"),
         };
         let texts = candidates.iter().flat_map(|link| link.except.iter());
         let pins = candidates.iter().flat_map(|link| link.except_ports.iter());

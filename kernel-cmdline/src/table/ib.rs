@@ -213,16 +213,16 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
             help: "The owner, in the real root, of the IPoIB interfaces that the command line requests. auto: no \
-                   program owns the verified interfaces that ibboot gave an address, the parents of such children, and the \
+                   program owns the verified interfaces that ibboot gave an address, the parent interface of each of them that is a child, and the \
                    interfaces of verified bonds; they stay as they are (NetworkManager would take an interface down to \
                    reconfigure it, and a root file system on it would hang). The network manager of the real root owns \
                    all others. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
                    addresses, the gateway, the name servers, the host name of ip=, rd.net.dhcp.vendor-class= and \
                    rd.peerdns=0; the other one leaves the interfaces alone. none: \
-                   ibboot configures neither of them.\n\n\
+                   ibboot configures neither NetworkManager nor systemd-networkd.\n\n\
                    The configuration of the real root is in files below /run until the next boot. In the \
-                   initramfs both leave the InfiniBand interfaces alone if the command line requests one of \
+                   initramfs NetworkManager and systemd-networkd leave the InfiniBand interfaces alone if the command line requests one of \
                    them, except an interface whose ip= is left to them.",
             example: "rd.ib.handover=nm",
             origin: Origin::Ibboot,

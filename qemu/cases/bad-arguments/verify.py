@@ -12,9 +12,9 @@ WRONG = {
     "rd.ib.require=0": "'0' is not a number of ports; write a number from 1 to 4096",
     "rd.ib.rate=quick": "'quick' is not a rate in Gb/s; write a number such as 100 or 2.5, at most 10000",
     "rd.ib.timeout=soon": "'soon' is not a number of seconds; write a number from 1 to 1000000000",
-    "rd.ib.onfail=panic": "'panic' is not something to do on failure; write shell, continue or reboot",
-    "rd.ib.handover=windows": "'windows' is not a way to hand over; write auto, keep, nm, networkd or none",
-    "rd.ib.async_probe=maybe": "'maybe' counts as 1; write 0, no or off to turn it off",
+    "rd.ib.onfail=panic": "'panic' is not an action on failure; write shell, continue or reboot",
+    "rd.ib.handover=windows": "'windows' is not a value of this argument; write auto, keep, nm, networkd or none",
+    "rd.ib.async_probe=maybe": "'maybe' counts as 1; write 0, no or off to turn the argument off",
     "ib.pkey=ib0.zzzz": "'ib0.zzzz' is not a partition; write PARENT.PKEY, such as ib0.8004: "
     "up to four hexadecimal digits, not 0 and not 8000",
     "ip=ib0:dhpc": "'dhpc' is not a method of ip=; did you mean dhcp?",

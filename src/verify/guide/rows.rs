@@ -481,14 +481,14 @@ pub fn guide(id: Id) -> Guide {
             ..NONE
         },
         Id::RootMounted => Guide {
-            detail: "After the switch into the root file system, and only if a requested interface leads to \
-                     the server that root=, netroot=, nfsroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
-                     or NVMe the file system is on a disk of that server (a discovery controller may name \
-                     another one); of a live image only that it is a live image. Of a root in memory (tmpfs) nobody knows \
-                     from where it was filled: the check is unknown. Of an overlay that is no \
-                     live image the NFS mount below counts; if there is none, this check is skipped. \
-                     rd.nvmf.discover= means the root file system unless root= or netroot= names a server: connect to servers that only \
-                     have data in the real root.",
+            detail: "This check runs after the switch into the root file system, and only if a requested interface \
+                     leads to the server that root=, netroot=, nfsroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
+                     or NVMe the file system must be on a disk of that server (a discovery controller may name \
+                     another server). For a live image ibboot checks only that the root file system is a live image. \
+                     For a root in memory (tmpfs) the check is unknown, because the kernel does not report the source. \
+                     For an overlay that is not a live image ibboot checks the NFS mount below the overlay; without \
+                     such a mount the check is skipped. rd.nvmf.discover= names the root file system unless root= or \
+                     netroot= names a server: connect after the switch to servers that have only data.",
             causes: &[
                 "Another server or a disk was mounted (a fallback of dracut, or of the live image).",
                 "A DHCP server named another root file system than intended.",
