@@ -186,6 +186,10 @@ fn saved(tree: &Path) -> tempfile::TempDir {
             "proc",
             "run/ibboot",
             "run/initramfs/cmdline.d",
+            "run/udev",
+            "etc/udev/rules.d",
+            "etc/systemd/network",
+            "etc/initrd-release",
             "etc/cmdline",
             "etc/cmdline.d",
             "etc/modprobe.d",
@@ -246,6 +250,59 @@ fn no_command_shows_a_secret_behind_a_forgotten_quote() {
         for output in [run.stdout, run.stderr] {
             let output = String::from_utf8(output).unwrap();
             assert!(!output.contains(SECRET), "{line}: {output}");
+        }
+    }
+}
+
+/// udev shall name ib0, and has files with secrets.
+#[test]
+fn files_of_udev_are_saved_without_their_secrets() {
+    let rule = "SUBSYSTEM==\"net\", PROGRAM=\"/bin/x S3CR3T70\", NAME=\"%c\", RUN+=\"S3CR3T71\"\n";
+    let link = "[Match]\nPath=S3CR3T72\n[Link]\nWakeOnLanPassword=S3CR3T73\n";
+    for (path, text, reason) in [
+        ("etc/udev/rules.d/70-x.rules", rule, "NAME=\"%c\""),
+        (
+            "etc/udev/rules.d/70-x.rules",
+            "RUN+=\"S3CR3T74, NAME=\"a\"\n",
+            "NAME in a rule that cannot be parsed",
+        ),
+        ("etc/systemd/network/10-a.link", link, "another setting"),
+        (
+            "etc/systemd/network/10-a.link.d/b.conf",
+            link,
+            "another setting",
+        ),
+    ] {
+        let folder = machine("ip=10.0.0.5::10.0.0.1:24::ib0:none rd.neednet=1");
+        let tree = folder.path();
+        write(tree, "sys/class/net/ib0/flags", "0x1002\n");
+        write(tree, "run/udev/control", "");
+        let index = fs::read_to_string(tree.join("sys/class/net/ib0/ifindex")).unwrap();
+        let entry = format!("run/udev/data/n{}", index.trim());
+        write(tree, &entry, "E:TOKEN=S3CR3T75\n");
+        let other = "etc/udev/rules.d/10-x.rules";
+        write(
+            tree,
+            other,
+            "RUN+=\"/usr/bin/curl -u admin:S3CR3T http://x\"\n",
+        );
+        write(tree, path, text);
+        let copy = saved(tree);
+        let copy = copy.path().join("tree");
+        for file in [other, &entry] {
+            assert_eq!(fs::read_to_string(copy.join(file)).unwrap(), "");
+        }
+        for tree in [tree, &copy] {
+            let run = run(tree, &["-v", "up", "--dry-run"]);
+            let said = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
+            assert!(!said.contains(SECRET), "{said}");
+            let reason =
+                format!("udev may rename an interface, and goes first: /{path}: {reason}\n");
+            assert!(said.contains(&reason), "{said}");
+            assert!(
+                said.contains("ib0: wait until udev has named the interface\n"),
+                "{said}"
+            );
         }
     }
 }

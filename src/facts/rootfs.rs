@@ -40,6 +40,19 @@ pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
     Some(mount)
 }
 
+/// The lines that decide what is mounted at `/`: those of the mounts there, and of the lowest layer of
+/// an overlay.
+pub fn lines_of_root(mounts: &str) -> impl Iterator<Item = &str> {
+    let mut root = mounts.lines().filter_map(|line| mount_at("/", line));
+    let lowest = root
+        .next_back()
+        .and_then(|(_, _, options)| lowest_layer(options));
+    mounts.lines().filter(move |line| {
+        let place = line.split(' ').nth(4);
+        place.is_some_and(|place| place == "/" || Some(place) == lowest)
+    })
+}
+
 /// The device number and the mount at `/`.
 fn root_of(mounts: &str) -> Option<(&str, RootMount)> {
     // Of several mounts on one directory, the last one is visible.

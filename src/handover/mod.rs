@@ -8,7 +8,6 @@ pub mod dracut;
 pub mod gauges;
 pub mod peers;
 pub mod resolver;
-pub mod saved;
 pub mod timeline;
 
 use std::io;

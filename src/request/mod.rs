@@ -239,11 +239,7 @@ impl Request {
             }
         }
         let sources = sources(&files);
-        let saves_dump = root.exists(dump::VMCORE);
-        if saves_dump {
-            // A saved tree needs only the existence of the file.
-            root.remember_file(dump::VMCORE, b"");
-        }
+        let saves_dump = root.has_file(dump::VMCORE);
         let mut request = Request::from_sources(&sources, saves_dump);
         request.complaints.extend(unread);
         request
@@ -483,7 +479,7 @@ fn warnings(arguments: &Arguments<'_>) -> Vec<String> {
 
 /// True inside an initramfs (os-release(5)). Without systemd dracut 112 has no `/etc/initrd-release`.
 pub fn in_initramfs(root: &Root) -> bool {
-    root.exists("/etc/initrd-release") || root.exists("/usr/lib/initrd-release")
+    root.has_file("/etc/initrd-release") || root.has_file("/usr/lib/initrd-release")
 }
 
 /// `modprobe.blacklist=MODULE[,MODULE...]`, which modprobe itself reads (modprobe(8)).

@@ -11,6 +11,7 @@ mod machine;
 mod programs;
 mod questions;
 mod record;
+mod saved;
 mod trace;
 pub mod tree;
 

@@ -40,6 +40,8 @@ pub fn read_rest(root: &Root, facts: &Facts) -> Vec<Error> {
     facts.keep_answers(root);
     // The title of the timeline; a machine without a name has a timeline too.
     root.text(HOST_NAME).ok();
+    // `plan` reads the files of an initramfs on every machine.
+    Request::read_as_initramfs(root);
     let results = [
         up::Next::look(root, &Request::read(root)).map(drop),
         handover::read_expected(root).map(drop),
@@ -64,7 +66,7 @@ pub fn read_rest(root: &Root, facts: &Facts) -> Vec<Error> {
 pub fn save(root: &Root, to: &Path) -> Result<()> {
     let failed = |e: io::Error| Error::io(to.display(), "cannot be written", &e);
     DirBuilder::new().mode(0o700).create(to).map_err(failed)?;
-    let files = root.save(to, handover::saved::saved).map_err(failed)?;
+    let files = root.save(to, super::saved::saved).map_err(failed)?;
     log::info!("{}: {files} files saved", to.display());
     Ok(())
 }

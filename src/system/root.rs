@@ -309,10 +309,24 @@ impl Root {
         self.is_there(path).unwrap_or(false)
     }
 
+    /// Like [`Root::exists`], for a file that nobody reads: the copy has the file without its content.
+    pub fn has_file(&self, path: &str) -> bool {
+        let exists = self.exists(path);
+        if exists {
+            self.remember_file(path, b"");
+        }
+        exists
+    }
+
     /// Like [`Root::exists`], for callers to which an unknown answer matters.
     pub fn is_there(&self, path: &str) -> io::Result<bool> {
         match self.path(path).symlink_metadata() {
-            Ok(_) => Ok(true),
+            Ok(found) => {
+                if found.is_dir() {
+                    self.remember(path, || Recorded::Dir);
+                }
+                Ok(true)
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
         }
@@ -331,11 +345,12 @@ impl Root {
     }
 
     /// Writes all recorded files below `to`, so that `--root TO` reads the same machine. `shown`
-    /// gives the bytes to write for a path and its bytes.
+    /// gives the bytes to write for a path and its bytes. Without them the copy has a directory in place
+    /// of the file: nobody can read that.
     pub fn save(
         &self,
         to: &Path,
-        shown: impl for<'a> Fn(&str, &'a [u8]) -> Cow<'a, [u8]>,
+        shown: impl for<'a> Fn(&str, &'a [u8]) -> Option<Cow<'a, [u8]>>,
     ) -> io::Result<usize> {
         let Some(record) = &self.record else {
             return Ok(0);
@@ -358,10 +373,13 @@ impl Root {
             }
             match recorded {
                 Recorded::Dir => fs::create_dir_all(&target)?,
-                Recorded::File(bytes) => {
-                    fs::create_dir_all(target.parent().unwrap_or(to))?;
-                    fs::write(&target, shown(&path.to_string_lossy(), bytes))?;
-                }
+                Recorded::File(bytes) => match shown(&path.to_string_lossy(), bytes) {
+                    Some(shown) => {
+                        fs::create_dir_all(target.parent().unwrap_or(to))?;
+                        fs::write(&target, shown)?;
+                    }
+                    None => fs::create_dir_all(&target)?,
+                },
                 Recorded::Link(link) => {
                     fs::create_dir_all(target.parent().unwrap_or(to))?;
                     match std::os::unix::fs::symlink(link, &target) {
@@ -503,8 +521,23 @@ mod tests {
             root.link_name("/sys/class/net/eth0/device").unwrap(),
             "0000:00:03.0"
         );
-        root.save(to.path(), |_, bytes| bytes.into()).unwrap();
+        for (path, text) in [("etc/initrd-release", "x"), ("etc/shadow", "x")] {
+            fs::create_dir_all(from.path().join("etc")).unwrap();
+            fs::write(from.path().join(path), text).unwrap();
+        }
+        fs::create_dir_all(from.path().join("sys/module/ib_core")).unwrap();
+        assert!(root.has_file("/etc/initrd-release") && !root.has_file("/etc/x"));
+        assert!(root.exists("/sys/module/ib_core") && !root.exists("/sys/module/x"));
+        assert_eq!(root.text("/etc/shadow").unwrap(), "x");
+        root.save(to.path(), |path, bytes| {
+            (path != "etc/shadow").then_some(bytes.into())
+        })
+        .unwrap();
         let again = Root::new(to.path());
+        assert_eq!(again.text("/etc/initrd-release").unwrap(), "");
+        assert!(again.exists("/sys/module/ib_core"));
+        let unknown = again.text("/etc/shadow").unwrap_err();
+        assert_eq!(unknown.raw_os_error(), Some(libc::EISDIR));
         assert_eq!(again.text("/sys/class/net/eth0/mtu").unwrap(), "1500");
         assert_eq!(
             again.link_name("/sys/class/net/eth0/device").unwrap(),
@@ -527,7 +560,7 @@ mod tests {
         for root in [&root, &{
             root.link_name(base).unwrap();
             root.link_name(&format!("{base}/driver")).unwrap();
-            root.save(to.path(), |_, bytes| bytes.into()).unwrap();
+            root.save(to.path(), |_, bytes| Some(bytes.into())).unwrap();
             Root::new(to.path())
         }] {
             assert_eq!(root.link_name(base).unwrap(), "0000:81:00.0");
@@ -637,7 +670,7 @@ mod tests {
         fs::write(&file, "other").unwrap();
         assert_eq!(has(64), Ok(true), "read once");
         let copy = dir.path().join("copy");
-        root.save(&copy, |_, bytes| bytes.into()).unwrap();
+        root.save(&copy, |_, bytes| Some(bytes.into())).unwrap();
         assert_eq!(fs::read(copy.join("vpd")).unwrap(), b"SW_MNG");
         root.forget_words("/vpd");
         assert_eq!(has(64), Ok(false));

@@ -112,6 +112,8 @@ pub(super) fn of_site(root: &Root, stage: &str) -> Result<Option<String>> {
     for folder in FOLDERS {
         let names = names(root, &format!("{folder}/{stage}"))?;
         if let Some(name) = first_of_site(&names) {
+            // A saved tree needs only the name.
+            root.remember_file(&format!("{folder}/{stage}/{name}"), b"");
             return Ok(Some(format!("{stage}/{name}")));
         }
     }

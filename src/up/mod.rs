@@ -32,7 +32,7 @@ mod pinned;
 mod probing;
 mod progress;
 mod rejoin;
-mod renaming;
+pub mod renaming;
 mod servers;
 mod sight;
 mod speaker;

@@ -144,7 +144,7 @@ impl Naming {
 
 /// Indices of the interfaces that are down and that udev has not named; empty without udev.
 fn unnamed(root: &Root, facts: &Facts) -> BTreeSet<u32> {
-    if !root.exists(UDEV_CONTROL) {
+    if !root.has_file(UDEV_CONTROL) {
         return BTreeSet::new();
     }
     let down = facts.netdevs.iter().filter(|netdev| !netdev.up);

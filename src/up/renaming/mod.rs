@@ -144,6 +144,16 @@ fn drop_ins(root: &Root, directory: &str) -> Result<Vec<Text>> {
     texts.collect()
 }
 
+/// PURE: what decides in a file of udev, for a saved tree: [`reason`] is the same there. None for
+/// other files.
+pub fn saved(path: &str, text: &str) -> Option<String> {
+    if path.contains("/udev/rules.d/") {
+        return Some(rules::setting(text).unwrap_or_default());
+    }
+    path.contains("/systemd/network/")
+        .then(|| links::saved(text))
+}
+
 /// None for a link to /dev/null, which stands for an empty file.
 fn text(root: &Root, path: String) -> Result<Option<Text>> {
     if root.link(&path).is_ok_and(|target| target == "/dev/null") {

@@ -14,24 +14,26 @@ struct Pair<'a> {
     operator: &'a str,
     /// Without quotes; escapes are kept.
     value: &'a str,
+    /// The whole pair.
+    text: &'a str,
 }
 
 /// A rule without any of these words assigns nothing of this, and need not be understood.
 const WORDS: [&str; 3] = ["NAME", "ATTR{mtu}", "ATTR{mode}"];
 
-/// The first rule that may assign one of these to an interface, or that cannot be understood.
+/// The first assignment of one of these to an interface, without the other keys of its rule, which may
+/// have secrets (RUN, PROGRAM). Of a rule that cannot be understood only the word. The text of the
+/// result has the same result.
 pub(super) fn setting(text: &str) -> Option<String> {
     lines(text).find_map(|line| {
-        if !WORDS.iter().any(|word| line.contains(word)) {
-            return None;
-        }
+        let word = WORDS.iter().find(|word| line.contains(**word))?;
         let Some(pairs) = pairs(&line) else {
-            return Some(format!("{line}: cannot be parsed"));
+            return Some(format!("{word} in a rule that cannot be parsed"));
         };
         let is_elsewhere = pairs.iter().any(Pair::is_of_another_subsystem);
         let mut settings = pairs.iter().filter(|pair| pair.may_set());
-        settings.next().filter(|_| !is_elsewhere)?;
-        Some(line)
+        let setting = settings.next().filter(|_| !is_elsewhere)?;
+        Some(setting.text.to_owned())
     })
 }
 
@@ -97,13 +99,15 @@ fn pair(text: &str) -> Option<(Pair<'_>, &str)> {
         is_end
     })?;
     let (value, tail) = rest.split_at_checked(end)?;
+    let tail = tail.strip_prefix('"')?;
     let pair = Pair {
         key,
         attribute,
         operator,
         value,
+        text: text.strip_suffix(tail)?,
     };
-    Some((pair, tail.strip_prefix('"')?))
+    Some((pair, tail))
 }
 
 impl Pair<'_> {
@@ -139,35 +143,60 @@ impl Pair<'_> {
 mod tests {
     use super::*;
 
+    const WITH_NAME: &str = "NAME in a rule that cannot be parsed";
+
     #[test]
     fn a_rule_that_names_or_sets_an_interface_is_found() {
-        for rule in [
-            r#"ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{address}=="?*00:02:c9:03:00:31:78:f2", NAME="mlx4_ib3""#,
-            r#"SUBSYSTEM=="net" NAME:="ib%n""#,
-            r#"SUBSYSTEM=="n?t", NAME = "a""#,
-            r#"SUBSYSTEM=="block|net", NAME="a""#,
-            r#"SUBSYSTEM!="block", NAME="a""#,
-            r#"PROGRAM="/sbin/biosdevname -i %k", NAME="%c", OPTIONS+="string_escape=replace""#,
-            r#"PROGRAM="echo \"a b\"", NAME="$result""#,
-            r#"KERNEL=="ib*",NAME="$env{ID_NET_NAME_SLOT}""#,
-            r#"KERNEL=="ib*", NAME="$attr{device/name}""#,
-            r#"KERNEL=="ib*", ENV{ID_NET_NAME}="a""#,
-            r#"KERNEL=="ib*", NAME=e"\x61""#,
-            r#"RUN+="a\\", KERNEL==", NAME="a""#,
-            r#"RUN+=e"a\\", NAME="a""#,
-            r#"KERNEL=="ib*", NAME="""#,
-            r#"ACTION=="add", SUBSYSTEM=="net", KERNEL=="ib*", ATTR{mtu}="2044""#,
-            r#"KERNEL=="ib*", ATTR{mode} = "connected""#,
+        for (rule, expected) in [
+            (
+                r#"ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{address}=="?*00:02:c9:03:00:31:78:f2", NAME="mlx4_ib3""#,
+                r#"NAME="mlx4_ib3""#,
+            ),
+            (r#"SUBSYSTEM=="net" NAME:="ib%n""#, r#"NAME:="ib%n""#),
+            (r#"SUBSYSTEM=="n?t", NAME = "a""#, r#"NAME = "a""#),
+            (r#"SUBSYSTEM=="block|net", NAME="a""#, r#"NAME="a""#),
+            (r#"SUBSYSTEM!="block", NAME="a""#, r#"NAME="a""#),
+            (
+                r#"PROGRAM="/sbin/biosdevname -i %k", NAME="%c", OPTIONS+="string_escape=replace""#,
+                r#"NAME="%c""#,
+            ),
+            (
+                r#"PROGRAM="echo \"a b\"", NAME="$result""#,
+                r#"NAME="$result""#,
+            ),
+            (
+                r#"KERNEL=="ib*",NAME="$env{ID_NET_NAME_SLOT}""#,
+                r#"NAME="$env{ID_NET_NAME_SLOT}""#,
+            ),
+            (
+                r#"KERNEL=="ib*", NAME="$attr{device/name}""#,
+                r#"NAME="$attr{device/name}""#,
+            ),
+            (
+                r#"KERNEL=="ib*", ENV{ID_NET_NAME}="a", RUN+="b""#,
+                r#"ENV{ID_NET_NAME}="a""#,
+            ),
+            (r#"KERNEL=="ib*", NAME=e"\x61""#, r#"NAME=e"\x61""#),
+            (r#"RUN+="a\\", KERNEL==", NAME="a""#, r#"NAME="a""#),
+            (r#"RUN+=e"a\\", NAME="a""#, r#"NAME="a""#),
+            (r#"KERNEL=="ib*", NAME="""#, r#"NAME="""#),
+            (
+                r#"ACTION=="add", SUBSYSTEM=="net", KERNEL=="ib*", ATTR{mtu}="2044""#,
+                r#"ATTR{mtu}="2044""#,
+            ),
+            (
+                r#"KERNEL=="ib*", ATTR{mode} = "connected""#,
+                r#"ATTR{mode} = "connected""#,
+            ),
         ] {
-            assert_eq!(
-                setting(&format!("# NAME=\n\n{rule}\n")).as_deref(),
-                Some(rule)
-            );
+            let found = setting(&format!("# NAME=\n\n{rule}\n"));
+            assert_eq!(found.as_deref(), Some(expected), "{rule}");
+            assert_eq!(setting(expected).as_deref(), Some(expected));
         }
         assert_eq!(
             setting("SUBSYSTEM==\"net\", \\\n# a comment between the lines\n  NAME=\"a\"\n")
                 .as_deref(),
-            Some("SUBSYSTEM==\"net\", NAME=\"a\"")
+            Some("NAME=\"a\"")
         );
     }
 
@@ -199,8 +228,24 @@ mod tests {
             r#"ENV{ID_NET_NAME="a""#,
             r#"KERNEL=="ib0", NAME="a\""#,
             "é{NAME",
+            WITH_NAME,
         ] {
-            assert_eq!(setting(rule), Some(format!("{rule}: cannot be parsed")));
+            assert_eq!(setting(rule).as_deref(), Some(WITH_NAME), "{rule}");
+        }
+        let of_mtu = "ATTR{mtu} in a rule that cannot be parsed";
+        for rule in [r#"RUN+="a, ATTR{mtu}="2044""#, of_mtu] {
+            assert_eq!(setting(rule).as_deref(), Some(of_mtu), "{rule}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_setting_has_itself_as_setting(
+            text in "((NAME|ATTR\\{mtu\\}|ENV\\{ID_NET_NAME\\}|RUN|SUBSYSTEM)[+:=!]?=?e?\"?[a-z\\\\# ]{0,3}\"?[,\n ]?){0,5}",
+        ) {
+            let found = setting(&text);
+            let again = found.as_deref().and_then(setting);
+            proptest::prop_assert_eq!(again, found);
         }
     }
 }

@@ -91,8 +91,8 @@ fn a_file_of_a_site_counts_and_one_that_is_replaced_does_not() {
         "etc/udev/rules.d/70-a.rules",
         "usr/lib/udev/rules.d/70-a.rules",
     );
-    waits_for(&[(lib, rule)], &format!("/{lib}: {rule}"));
-    waits_for(&[(etc, rule), (lib, "")], &format!("/{etc}: {rule}"));
+    waits_for(&[(lib, rule)], &format!("/{lib}: NAME=\"x\""));
+    waits_for(&[(etc, rule), (lib, "")], &format!("/{etc}: NAME=\"x\""));
     assert_eq!(waits(&[(etc, ""), (lib, rule)]), None);
     assert_eq!(waits(&[(etc, "-> /dev/null"), (lib, rule)]), None);
     assert_eq!(waits(&[("etc/udev/rules.d/70-a.rules.old", rule)]), None);
