@@ -510,7 +510,7 @@ mod tests {
         std::fs::write(place.join(LOCK), "").unwrap();
         assert_eq!(was_started(&root), Ok(true));
         let copy = folder.path().join("copy");
-        root.save(&copy, crate::handover::saved::saved).unwrap();
+        root.save(&copy, |_, bytes| Some(bytes.into())).unwrap();
         assert_eq!(was_started(&Root::new(&copy)), Ok(true));
     }
 
