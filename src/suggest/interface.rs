@@ -365,7 +365,7 @@ impl Addressing<'_> {
             (true, false) => format!("ip={name}:dhcp"),
         };
         found.note(format!(
-            "ibboot found no profile of NetworkManager or systemd-networkd for {}: if a DHCP server assigned the address, write {instead}",
+            "no profile of NetworkManager or systemd-networkd was found for {}: if a DHCP server assigned the address, write {instead}",
             self.netdev.ifname
         ));
     }

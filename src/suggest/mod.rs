@@ -122,7 +122,7 @@ fn incomplete(facts: &Facts, used: &[&Netdev], found: &mut Suggestion) {
     let names: Vec<&str> = used.iter().map(|netdev| netdev.ifname.as_str()).collect();
     for unread in unread::of_interfaces(&names, facts) {
         let lost = match unread::is_of_grants(unread) {
-            true => "ibboot suggests no ip= for an address that a DHCP server may have granted",
+            true => "no ip= is suggested for an address that a DHCP server may have granted",
             false => "arguments that follow from this are missing",
         };
         found.note(format!("{}: {}: {lost}", unread.path, unread.why));

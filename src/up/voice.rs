@@ -242,7 +242,7 @@ pub(super) mod tests {
                 .as_warning(),
         };
         let subject = Subject::of_server(&server);
-        let line = "10.0.0.2: no answer over RDMA: no answer came, expected an answer \
+        let line = "10.0.0.2: not verified over RDMA: no answer came, expected an answer \
                     [server.rdma]";
         let warning = |line: &str| (log::Level::Warn, line.to_owned());
         let lines = [warning(line), warning("  look at the server")];
