@@ -20,3 +20,6 @@ link="/run/systemd/netif/links/$(cat /sys/class/net/ib0/ifindex)"
 wait_for 60 "grep -qx NETWORK_FILE=/run/systemd/network/10-ibboot-ib0.network $link"
 wait_for 120 "grep -qx ADMIN_STATE=configured $link"
 wait_for 60 'talk 10.0.0.1 10.0.0.2'
+# systemd-networkd 252 sets no mode of an existing interface. The check after this script compares with the boot.
+echo connected > /sys/class/net/ib0/mode
+ip link set ib0 mtu 65520
