@@ -17,7 +17,7 @@ case $? in
     2)
         # A later hook took the request back.
         if [ -e /run/ibboot/requested ]; then
-            rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/settled/99-ibboot.sh" \
+            rm -f "$hookdir/initqueue/50-ibboot.sh" "$hookdir/initqueue/settled/zz-ibboot.sh" \
                 "$hookdir/initqueue/finished/50-ibboot.sh"
             rm -f /etc/cmdline.d/93-ibboot.conf
             /usr/sbin/ibboot --limit 10 up --reserve
@@ -54,5 +54,5 @@ echo "$hookdir" > /run/ibboot/hookdir
 # With rd.hostonly=0 dracut 059 has removed the folder.
 mkdir -p "$hookdir/initqueue/finished" "$hookdir/initqueue/settled"
 ln -sf /usr/lib/ibboot/job.sh "$hookdir/initqueue/50-ibboot.sh"
-ln -sf /usr/lib/ibboot/settled.sh "$hookdir/initqueue/settled/99-ibboot.sh"
+ln -sf /usr/lib/ibboot/settled.sh "$hookdir/initqueue/settled/zz-ibboot.sh"
 ln -sf /usr/lib/ibboot/finished.sh "$hookdir/initqueue/finished/50-ibboot.sh"

@@ -10,8 +10,8 @@
 ibboot_attempt=''
 # shellcheck disable=SC2154
 case $netroot in
-    # A mount over a broken path may never return.
-    nfs:* | nfs4:* | cifs:* | smb:*) ;;
+    # These neither download nor unpack, and over a broken path they may never return.
+    nfs:* | nfs4:* | cifs:* | smb:* | iscsi:* | nbd:* | fcoe:*) ;;
     *) [ ! -e /run/ibboot/netroot ] || read -r ibboot_attempt _ < /run/ibboot/netroot ;;
 esac
 [ -e /run/ibboot/hold ] || [ "$ibboot_attempt" = running ] || return 0

@@ -5,6 +5,10 @@
 # own clock, because the deadline of `ibboot up` applies. Then it carries out the action of a
 # failure.
 
+read -r ibboot_now _ < /proc/uptime
+ibboot_now=${ibboot_now%%.*}
+# Time since the first turn, so that an earlier breakpoint does not count.
+ibboot_first=${ibboot_first:-$ibboot_now}
 if [ ! -e /run/ibboot/result ]; then
     if [ ! -e /run/ibboot/requested ]; then
         # This job exists because something was requested: the defaults apply.
@@ -22,10 +26,6 @@ if [ ! -e /run/ibboot/result ]; then
         read -r _
         read -r ibboot_timeout
     } < /run/ibboot/requested
-    read -r ibboot_now _ < /proc/uptime
-    ibboot_now=${ibboot_now%%.*}
-    # Time since the first turn, so that an earlier breakpoint does not count.
-    ibboot_first=${ibboot_first:-$ibboot_now}
     ibboot_ended=''
     # Firmware that does not answer can hold a process in the kernel forever, past the deadline.
     if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then
@@ -36,7 +36,7 @@ if [ ! -e /run/ibboot/result ]; then
     fi
     # shellcheck source=/dev/null
     [ -z "$ibboot_ended" ] || IBBOOT_ENDED=$ibboot_ended . /usr/lib/ibboot/ended.sh
-    unset ibboot_timeout ibboot_now ibboot_ended
+    unset ibboot_timeout ibboot_ended
     [ -e /run/ibboot/result ] || return 0
 fi
 
@@ -64,13 +64,11 @@ case $ibboot_verdict in
 esac
 unset ibboot_verdict ibboot_reason
 
-# Hooks of settled prepare what those of online use: the first turn after the verdict is that of settled.sh,
-# unless udev is busy for 10 s.
-read -r ibboot_now _ < /proc/uptime
-ibboot_now=${ibboot_now%%.*}
-ibboot_decided=${ibboot_decided:-$ibboot_now}
+# Hooks of settled prepare what those of online use: before they have run once, this turn is left to
+# settled.sh, unless udev is busy for 10 s.
+ibboot_is_decided=1
 # shellcheck source=/dev/null
-if [ -e /run/ibboot/settled ] || [ "$ibboot_now" -ge "$((ibboot_decided + 10))" ]; then
+if [ -e /run/ibboot/settled ] || [ "$ibboot_now" -ge "$((ibboot_first + 10))" ]; then
     . /usr/lib/ibboot/netroot.sh
 fi
 unset ibboot_now

@@ -7,5 +7,5 @@ if [ ! -e /run/ibboot/settled ]; then
     : > /run/ibboot/settled
     # After the verdict job.sh has left its turn to this script.
     # shellcheck source=/dev/null
-    [ -z "$ibboot_decided" ] || . /usr/lib/ibboot/netroot.sh
+    [ -z "$ibboot_is_decided" ] || . /usr/lib/ibboot/netroot.sh
 fi

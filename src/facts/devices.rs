@@ -459,7 +459,8 @@ mod tests {
         let root = Root::recording("/");
         keep_netdevs(&Look::new(&root), &[device]);
         let dir = tempfile::tempdir().unwrap();
-        root.save(dir.path(), |_, bytes| Some(bytes.into())).unwrap();
+        root.save(dir.path(), |_, bytes| Some(bytes.into()))
+            .unwrap();
         let saved = Root::new(dir.path());
         let found: BTreeMap<String, String> = Look::new(&saved).saved(NETDEVS);
         let expected = [("mlx5_0/1".to_owned(), "eth1".to_owned())];

@@ -57,16 +57,18 @@ struct Look<'a> {
 pub async fn keep(root: &Root) -> Result<()> {
     let manager = Manager::of_environment();
     let (servers, mounted) = servers(root);
-    let handed_over = handed_over(root, &servers, &mounted)?;
-    manager.ready();
-    let Some((handed_over, leases)) = handed_over else {
+    let Some((handed_over, leases)) = handed_over(root, &servers, &mounted)? else {
+        manager.ready();
         return Ok(());
     };
     if leases.is_empty() {
+        manager.ready();
         log::info!("there is no lease to keep");
         return Ok(());
     }
+    // ibboot-check.service starts after this unit is ready, and looks for the lock.
     let _lock = lock()?;
+    manager.ready();
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
     let alarm = Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?;

@@ -87,8 +87,8 @@ fn child_of<'a>(arguments: &Arguments<'_>, name: &'a str) -> (&'a str, Option<u1
 }
 
 /// The name of an interface as the kernel has it: of a child with bit 15 of the P_Key.
-pub fn full_name(name: &str) -> String {
-    match split_child(name) {
+pub fn full_name(arguments: &Arguments<'_>, name: &str) -> String {
+    match child_of(arguments, name) {
         (parent, Some(pkey)) => ipoib::child_name(parent, pkey),
         (name, None) => name.to_owned(),
     }

@@ -402,17 +402,18 @@ fn required(arguments: &Arguments<'_>) -> Required {
     let Some(require) = &arguments.ib.require else {
         return Required::Named;
     };
+    // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
+    let full = |selector: &kernel_cmdline::Selector<'_>| match *selector {
+        kernel_cmdline::Selector::Name(name) => {
+            Selector::named(&interfaces::full_name(arguments, name))
+        }
+        selector => Selector::from(selector),
+    };
     match &require.value {
         Require::Ports(selectors) => {
             let mut ports: Vec<Requested<Selector>> = Vec::new();
             for selector in selectors {
-                // Bit 15 of a child's P_Key is set in its name, whatever the argument has.
-                let selector = match *selector {
-                    kernel_cmdline::Selector::Name(name) => {
-                        Selector::named(&interfaces::full_name(name))
-                    }
-                    selector => Selector::from(selector),
-                };
+                let selector = full(selector);
                 if ports.iter().all(|known| known.value != selector) {
                     ports.push(requested(require, selector));
                 }
@@ -425,12 +426,7 @@ fn required(arguments: &Arguments<'_>) -> Required {
                 kernel_cmdline::LinkLayer::Ib => LinkLayer::InfiniBand,
                 kernel_cmdline::LinkLayer::Eth => LinkLayer::Ethernet,
             }),
-            except: candidates
-                .except
-                .iter()
-                .copied()
-                .map(Selector::from)
-                .collect(),
+            except: candidates.except.iter().map(full).collect(),
         },
     }
 }

@@ -71,8 +71,8 @@ pub fn severity(row: &Check) -> &'static str {
              verdict is only a warning."
         }
         (Id::ServerRdma, _) => {
-            "A failure is critical, whatever the state of the links. Over iWARP it is a warning that does not \
-             change the verdict."
+            "A failure is critical, whatever the state of the links. Over iWARP it is a warning that alone does \
+             not change the verdict, unless one of several servers of a disk must answer."
         }
         (Id::RootMounted | Id::RootTransport | Id::RootPath, _) => {
             "A failure is critical, whatever the state of the links."

@@ -115,6 +115,9 @@ pub fn is_left_to_owner(id: Id, facts: &Facts) -> bool {
     facts.owner().is_some() && matches!(id, Id::LeasePresent | Id::Lease6Present)
 }
 
+/// What was found in place of an address of the owner.
+const NO_ADDRESS: &str = "the interface has no such address";
+
 /// A finding about addresses that did not fail, with those that the owner of the interface leases: one
 /// of each family must be usable.
 pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &str) -> Finding {
@@ -139,10 +142,10 @@ pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &
                 continue;
             }
             Some(found) if found.state == AddressState::Duplicate => {
-                format!("another host has {}", found.address)
+                format!("another host uses {}", found.address)
             }
             Some(found) => format!("{} is tentative", found.address),
-            None => "none".to_owned(),
+            None => NO_ADDRESS.to_owned(),
         };
         let expected = match family {
             Family::Ipv4 => "an IPv4 address of a DHCP server",
@@ -193,17 +196,49 @@ pub fn without_router(
 /// The DHCP lease.
 pub fn evaluate(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     if let Some(owner) = facts.owner() {
-        return left_to(Id::LeasePresent, owner);
+        let lease = progress(netdev, facts).and_then(|progress| progress.lease.as_ref());
+        let granted = lease.map(v4::lease::Lease::granted);
+        return left_to(Id::LeasePresent, owner, granted, wish, netdev, facts);
     }
     let other = ipv6(wish, netdev, facts);
     spared(of_ipv4(netdev, facts), wish, Family::Ipv4, &other)
 }
 
-/// The owner of the interface renews the lease; [`with_leased`] is about its address.
-fn left_to(id: Id, owner: &str) -> Finding {
-    Finding {
-        found: Some(format!("{owner} renews the lease")),
-        ..Finding::skipped(id)
+/// The owner of the interface renews the lease; [`with_leased`] is about its address. An address without
+/// a lifetime that outlives the lease of the boot is not the owner's.
+fn left_to(
+    id: Id,
+    owner: &str,
+    granted: Option<Granted>,
+    wish: &IpoibWish,
+    netdev: &Netdev,
+    facts: &Facts,
+) -> Finding {
+    // systemd-networkd gives no lifetime to an address that outlives its lease (KeepConfiguration=yes).
+    let may_be_kept = wish.must_keep() || !wish.addresses.is_empty();
+    let is_stale = |granted: &Granted| {
+        let address = granted.address.address;
+        let mut addresses = netdev.addresses.iter();
+        has_ended(granted, facts.taken_ns)
+            && addresses.any(|found| found.address.address == address)
+            && !netdev.dynamic.contains(&address)
+    };
+    match granted.filter(|granted| !may_be_kept && is_stale(granted)) {
+        Some(granted) => {
+            let found = format!(
+                "the lease of {} from the boot has expired, and the address has no lifetime",
+                granted.address
+            );
+            Finding::failed(id, &found, &format!("a lease of {owner}"))
+                .hint(&format!(
+                    "{owner} renews the lease: see journalctl -u {owner}"
+                ))
+                .as_warning()
+        }
+        None => Finding {
+            found: Some(format!("{owner} renews the lease")),
+            ..Finding::skipped(id)
+        },
     }
 }
 
@@ -220,7 +255,9 @@ fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
 /// The DHCPv6 lease.
 pub fn evaluate6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     if let Some(owner) = facts.owner() {
-        return left_to(Id::Lease6Present, owner);
+        let lease = progress6(netdev, facts).and_then(|progress| progress.lease.as_ref());
+        let granted = lease.map(v6::lease::Lease::granted);
+        return left_to(Id::Lease6Present, owner, granted, wish, netdev, facts);
     }
     let other = ipv4(wish, netdev, facts);
     spared(of_ipv6(netdev, facts), wish, Family::Ipv6, &other)
@@ -570,7 +607,7 @@ mod tests {
             (finding.status, found, expected)
         };
         let ok = |text: &str| (Status::Ok, text.to_owned(), String::new());
-        let none = |status, what: &str| (status, "none".to_owned(), what.to_owned());
+        let none = |status, what: &str| (status, NO_ADDRESS.to_owned(), what.to_owned());
         let (of_v4, of_v6) = (
             "an IPv4 address of a DHCP server",
             "an IPv6 address of a DHCPv6 server",
@@ -632,7 +669,7 @@ mod tests {
         };
         for (state, words) in [
             (AddressState::Tentative, "fd00::7/128 is tentative"),
-            (AddressState::Duplicate, "another host has fd00::7/128"),
+            (AddressState::Duplicate, "another host uses fd00::7/128"),
         ] {
             let mut one = netdev(&["fe80::5/64"]);
             one.addresses.push(FoundAddress {

@@ -29,7 +29,7 @@ fn the_hooks_know_the_action_if_up_fails() {
             cmdline \"$line\"; source_hook cmdline; head -n 2 /run/ibboot/requested | tr '\\n' ' '; echo
         done
         sed \"s|^$hookdir$|hookdir|\" /run/ibboot/hookdir
-        cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh settled/99-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
+        cd \"$hookdir/initqueue\"; for hook in 50-ibboot.sh settled/zz-ibboot.sh finished/50-ibboot.sh; do readlink $hook; done | sed \"s|$lib/||\"";
     for shell in SHELLS {
         let test = format!("requested, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
@@ -266,7 +266,7 @@ fn the_last_hook_takes_back_what_nothing_requests_any_more() {
         "/etc/cmdline.d/93-ibboot.conf\n/etc/systemd/network/00-ibboot.network\n\
          /run/NetworkManager/conf.d/90-ibboot.conf\n/run/ibboot/alone\n/run/ibboot/alone-nm\n/run/ibboot/hold\n\
          /run/ibboot/hookdir\n/run/ibboot/requested\n/run/udev/rules.d/92-ibboot.rules\nhooks/initqueue/50-ibboot.sh\n\
-         hooks/initqueue/finished/50-ibboot.sh\nhooks/initqueue/settled/99-ibboot.sh\ntaken back\n/run/ibboot/complete\n/run/ibboot/hookdir\nexit 2\n",
+         hooks/initqueue/finished/50-ibboot.sh\nhooks/initqueue/settled/zz-ibboot.sh\ntaken back\n/run/ibboot/complete\n/run/ibboot/hookdir\nexit 2\n",
     );
 }
 

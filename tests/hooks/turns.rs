@@ -320,11 +320,11 @@ fn hooks_of_settled_come_before_those_of_online() {
         mkdir \"$hookdir/initqueue/settled\"; printf 'continue\n180\nauto\n' > /run/ibboot/requested; : > /run/ibboot/complete
         settled() {{ source_hook settled; wait; echo settled; }}
         echo early; turn; settled; echo verified > /run/ibboot/result; turn
-        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_decided
+        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_is_decided ibboot_first
         echo late; turn; echo verified > /run/ibboot/result; turn; turn; settled; turn
-        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_decided
+        rm /run/ibboot/settled /run/ibboot/result /run/ibboot/online-ib0 /run/ibboot/netroot; unset ibboot_is_decided ibboot_first
         echo between; turn; printf 'failed shell\nno cable\n' > /run/ibboot/result; settled; turn
-        rm /run/ibboot/settled /run/ibboot/online-ib0; unset ibboot_decided; echo verified > /run/ibboot/result
+        rm /run/ibboot/settled /run/ibboot/online-ib0; unset ibboot_is_decided ibboot_first; echo verified > /run/ibboot/result
         echo never; turn; uptime 14.99; turn; uptime 15.00; turn"
     );
     plays(

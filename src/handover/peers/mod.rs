@@ -52,7 +52,7 @@ const MARKS: &str = "92-ibboot-links.rules";
 /// Property of udev: the name that the interface had in the initramfs, if the name is plain.
 const MARK: &str = "IBBOOT_LINK";
 /// Property of udev: an interface of ibboot.
-const MARKED: &str = "Property=IBBOOT=1\n";
+const MARKED: &str = "Type=infiniband\nProperty=IBBOOT=1\n";
 /// Prefix of the profiles' names.
 const PROFILE: &str = "10-ibboot-";
 /// Prefix of a profile of networkd after the one that matches by property.
@@ -227,7 +227,9 @@ pub fn hand_over(
 /// which also has the queue pair number: each load of the driver changes it.
 fn marked(netdev: &Netdev) -> Option<(Guid, u16)> {
     let pkey = netdev.ipoib.as_ref()?.pkey?;
-    Some((netdev.port_guid()?, pkey))
+    // That of the address, which may be another GID of the port.
+    let address = netdev.address.as_ref()?;
+    Some((address.port_guid()?, pkey))
 }
 
 /// The rules of udev that give the interfaces the properties which the files of networkd match. A bond
@@ -259,9 +261,9 @@ fn marks(netdevs: &[&Netdev]) -> Option<File> {
 /// udev gave the name is not matched. Older versions ignore the line.
 const ONLY_OLD: &str = "Credential=ibboot.none\n";
 
-/// The files of networkd that match by name. systemd before 243 knows no properties, and ignores a file
-/// that matches nothing else. From 243 on the properties also match an interface that udev renames, and
-/// one that the driver creates anew.
+/// The files of networkd that match by name. systemd before 243 knows no properties: `Type=` beside the
+/// property keeps the file from every other kind of interface there. From 243 on the properties also match
+/// an interface that udev renames, and one that the driver creates anew.
 fn by_name(netdevs: &[&Netdev]) -> Vec<File> {
     let by_name = netdevs
         .iter()

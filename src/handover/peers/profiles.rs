@@ -333,7 +333,7 @@ fn of_family(addresses: &[Address], is_ipv6: bool) -> Vec<&Address> {
 
 /// The systemd-networkd profiles with the settings of the interface; networkd keeps existing
 /// settings. The first one matches by the property of udev, because udev of the real root may rename
-/// the interface. systemd before 243 ignores the first one, and uses the second one, which matches by
+/// the interface. systemd before 243 knows no properties, and uses the second one, which matches by
 /// name.
 pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
     let name = interface.netdev.ifname.as_str();
@@ -352,7 +352,7 @@ pub(super) fn networkd_profiles(interface: &Owned<'_>) -> Vec<File> {
     if marked(interface.netdev).is_none() {
         return vec![file(PROFILE, &by_name)];
     }
-    let by_mark = format!("Property={MARK}={name}\n");
+    let by_mark = format!("Type=infiniband\nProperty={MARK}={name}\n");
     let by_name = format!("{by_name}{ONLY_OLD}");
     vec![file(PROFILE, &by_mark), file(PROFILE_BY_NAME, &by_name)]
 }

@@ -161,7 +161,7 @@ fn a_verified_interface_stays_as_it_is() {
     let kept = [
         "/run/NetworkManager/conf.d/90-ibboot.conf 644\n[device-ibboot]\n\
              match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\nmanaged=0\n",
-        "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n\n\
+        "/run/systemd/network/00-ibboot.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT=1\n\n\
              [Link]\nUnmanaged=yes\n",
         // For systemd before 243, which knows no properties.
         "/run/systemd/network/00-ibboot-ib0.network 644\n[Match]\n\
@@ -205,9 +205,9 @@ fn a_profile_has_the_settings_of_the_interface() {
     let settings = "\n[Link]\nMTUBytes=65520\n\n\
              [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\nAddress=fd00::1/64\n\
              Gateway=10.0.0.254\n\n[IPoIB]\nMode=connected\n";
-    // The second one is for systemd before 243, which ignores the first one.
+    // The second one is for systemd before 243, which knows no properties.
     let profiles = [
-        "10-ibboot-ib0.network 644\n[Match]\nProperty=IBBOOT_LINK=ib0\n",
+        "10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT_LINK=ib0\n",
         "11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\nCredential=ibboot.none\n",
     ];
     let profiles = profiles.map(|head| format!("/run/systemd/network/{head}{settings}"));
@@ -482,7 +482,9 @@ fn a_hostile_name_gets_no_profile() {
             let files = handed(&cmdline, &MACHINE, rename);
             assert_eq!(files.len(), 2, "{name:?} {files:?}");
             let hands_off = match to {
-                "nm" => "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n",
+                "nm" => {
+                    "/run/systemd/network/00-ibboot.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT=1\n"
+                }
                 _ => {
                     "match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c\n"
                 }
@@ -616,7 +618,7 @@ fn a_bond_is_matched_by_name_and_its_slaves_with_it() {
                  match-device=mac:80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c;\
                  mac:80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d;\
                  interface-name:=bond0\nmanaged=0\n",
-            "/run/systemd/network/00-ibboot.network 644\n[Match]\nProperty=IBBOOT=1\n\n\
+            "/run/systemd/network/00-ibboot.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT=1\n\n\
                  [Link]\nUnmanaged=yes\n",
             "/run/systemd/network/00-ibboot-bond0.network 644\n\
                  [Match]\nName=bond0\n\n[Link]\nUnmanaged=yes\n",
@@ -658,11 +660,11 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
     assert_eq!(
         files[1..7],
         [
-            "/run/systemd/network/10-ibboot-ib0.network 644\n[Match]\nProperty=IBBOOT_LINK=ib0\n\n\
+            "/run/systemd/network/10-ibboot-ib0.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT_LINK=ib0\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
             "/run/systemd/network/11-ibboot-ib0.network 644\n[Match]\nType=infiniband\nName=ib0\nCredential=ibboot.none\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
-            "/run/systemd/network/10-ibboot-ib1.network 644\n[Match]\nProperty=IBBOOT_LINK=ib1\n\n\
+            "/run/systemd/network/10-ibboot-ib1.network 644\n[Match]\nType=infiniband\nProperty=IBBOOT_LINK=ib1\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
             "/run/systemd/network/11-ibboot-ib1.network 644\n[Match]\nType=infiniband\nName=ib1\nCredential=ibboot.none\n\n\
                  [Network]\nBond=bond0\n\n[IPoIB]\nMode=datagram\n",
@@ -671,5 +673,24 @@ fn a_bond_has_a_profile_and_each_of_its_interfaces_one() {
             "/run/systemd/network/10-ibboot-bond0.network 644\n[Match]\nName=bond0\n\n\
                  [Network]\nKeepConfiguration=yes\nAddress=10.0.0.1/24\n"
         ]
+    );
+}
+
+#[test]
+fn an_interface_with_another_gid_of_its_port_is_marked_by_its_address() {
+    let alias = |facts: &mut Facts| {
+        with_address(facts);
+        for netdev in facts.netdevs.iter_mut().filter(|n| n.ifname == "ib0") {
+            netdev.alias_of = netdev.port_guid();
+            let address = "80:00:00:48:fe:80:00:00:00:00:00:00:02:00:00:00:00:00:00:07";
+            netdev.address = address.parse().ok();
+        }
+    };
+    let cmdline = "ip=10.0.0.1:::255.255.255.0::ib0:none rd.ib.mode=connected rd.ib.handover=keep";
+    let files = handed(cmdline, &MACHINE, alias);
+    let rules = files.iter().find(|file| file.contains("ENV{IBBOOT}"));
+    assert!(
+        rules.unwrap().contains("\"*:02:00:00:00:00:00:00:07\""),
+        "{files:?}"
     );
 }
