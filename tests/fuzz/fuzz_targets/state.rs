@@ -17,7 +17,7 @@ use ibboot::dhcp::v4::identity::Identity;
 use ibboot::dhcp::v4::packet::Message;
 use ibboot::dhcp::v4::progress::Progress;
 use ibboot::error::Kind;
-use ibboot::facts::{Facts, Leases};
+use ibboot::facts::{Facts, Leases, Renewer};
 use ibboot::handover::timeline::Machine;
 use ibboot::handover::{Kept, State, peers, timeline};
 use ibboot::hardware::{HardwareType, unhex};
@@ -116,6 +116,12 @@ fuzz_target!(|data: &[u8]| {
         facts.add_leases(Ok(Leases {
             dhcp: kept.dhcp,
             dhcp6: kept.dhcp6,
+            renewer: [
+                None,
+                Some(Renewer::Keeper),
+                Some(Renewer::Nobody),
+                Some(Renewer::Owner("NetworkManager")),
+            ][data.len() % 4],
         }));
     }
     let to = HANDOVERS[data.len() % HANDOVERS.len()];
@@ -210,7 +216,11 @@ fn resume(progress: &Progress) {
         return;
     };
     let hardware: Vec<u8> = (0..20).collect();
-    let identity = Identity::new(HardwareType::InfiniBand, &hardware, &RequestedId::Bytes(client_id));
+    let identity = Identity::new(
+        HardwareType::InfiniBand,
+        &hardware,
+        &RequestedId::Bytes(client_id),
+    );
     let wish = &progress.wish;
     let config = Config {
         identity: identity.expect("InfiniBand"),
