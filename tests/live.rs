@@ -360,15 +360,20 @@ fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
     });
 }
 
+/// A boot with one verified link, and a /run that cannot be written afterwards.
+fn boot_and_protect_run() {
+    crowd(1);
+    dress_up("rd.ib.require=ib0");
+    assert_eq!(ibboot(&["up"]).status.code(), Some(0));
+    let none = None::<&str>;
+    let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    mount(none, "/run", none, readonly, none).unwrap();
+}
+
 #[test]
 fn an_earlier_verdict_that_cannot_be_removed_is_an_error_that_names_it() {
     alone("earlier verdict", || {
-        crowd(1);
-        dress_up("rd.ib.require=ib0");
-        assert_eq!(ibboot(&["up"]).status.code(), Some(0));
-        let none = None::<&str>;
-        let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        mount(none, "/run", none, readonly, none).unwrap();
+        boot_and_protect_run();
         let again = ibboot(&["up"]);
         let output = String::from_utf8(again.stderr).unwrap();
         let why = "/run/ibboot/result: cannot be removed: Read-only file system; it holds the verdict of an earlier run";
@@ -380,12 +385,7 @@ fn an_earlier_verdict_that_cannot_be_removed_is_an_error_that_names_it() {
 #[test]
 fn a_report_that_cannot_be_recorded_leaves_the_verdict_as_it_is() {
     alone("record", || {
-        crowd(1);
-        dress_up("rd.ib.require=ib0");
-        assert_eq!(ibboot(&["up"]).status.code(), Some(0));
-        let none = None::<&str>;
-        let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        mount(none, "/run", none, readonly, none).unwrap();
+        boot_and_protect_run();
         for format in ["text", "journal"] {
             let check = ibboot(&["check", "--format", format, "--record"]);
             assert_eq!(
