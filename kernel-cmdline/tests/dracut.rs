@@ -16,22 +16,24 @@ use std::fs;
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use kernel_cmdline::{Cmdline, HwAddr, Interface, Ip, Route, Source, parse};
 
-/// dracut's shell library for networks, of this machine or of a tree that `qemu/run` made. Debian has the
-/// library in dracut-network, which tests/setup does not install.
-fn net_lib() -> Option<PathBuf> {
+/// dracut's shell libraries for networks, each version once: of this machine, and of the trees that `qemu/run`
+/// made. Debian has the library in dracut-network, which tests/setup does not install.
+fn net_libs() -> Vec<PathBuf> {
     let inside = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
     let cache = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/qemu/cache");
     let trees = inside(cache.into()).map(|kept| kept.path().join("tree"));
-    std::iter::once(PathBuf::from("/"))
+    let versions: BTreeMap<_, _> = std::iter::once(PathBuf::from("/"))
         .chain(trees)
         .flat_map(|root| inside(root.join("usr/lib/dracut/modules.d")))
         .map(|module| module.path().join("net-lib.sh"))
-        .find(|path| path.exists())
+        .filter_map(|path| Some((fs::read(&path).ok()?, path)))
+        .collect();
+    versions.into_values().collect()
 }
 
 fn skipped(test: &str, inputs: usize, missing: &str) {
@@ -43,14 +45,26 @@ fn skipped(test: &str, inputs: usize, missing: &str) {
     eprint!("{line}");
 }
 
-/// Runs `function` of dracut's library on each input and returns the variables it sets.
-fn shell(
+/// One of dracut's libraries, an input, and the variables that dracut's function sets.
+type Answer<'a> = (PathBuf, &'a String, BTreeMap<String, String>);
+
+/// Runs `function` of each of dracut's libraries on each input.
+fn shell<'a>(function: &str, variables: &[&str], inputs: &'a [String]) -> Vec<Answer<'a>> {
+    let answers = |library: PathBuf| {
+        let answers = shell_of(&library, function, variables, inputs);
+        let pairs = inputs.iter().zip(answers);
+        pairs.map(move |(input, answer)| (library.clone(), input, answer))
+    };
+    net_libs().into_iter().flat_map(answers).collect()
+}
+
+fn shell_of(
+    library: &Path,
     function: &str,
     variables: &[&str],
     inputs: &[String],
-) -> Option<Vec<BTreeMap<String, String>>> {
+) -> Vec<BTreeMap<String, String>> {
     const SEPARATOR: char = '\u{1f}';
-    let library = net_lib()?;
     let show: String = variables
         .iter()
         .map(|name| format!("printf '%s\\037' \"${name}\"\n"))
@@ -97,9 +111,10 @@ fn shell(
     assert_eq!(
         answers.len(),
         inputs.len(),
-        "dracut's {function} did not answer each input"
+        "{function} of {} did not answer each input",
+        library.display()
     );
-    Some(answers)
+    answers
 }
 
 /// Every combination of one word from each list.
@@ -211,10 +226,12 @@ fn ip_means_the_same_to_dracut() {
     let variables = [
         "ip", "srv", "gw", "mask", "hostname", "dev", "autoconf", "macaddr", "mtu", "dns1", "dns2",
     ];
-    let Some(answers) = shell("ip_to_var", &variables, &inputs) else {
+    let answers = shell("ip_to_var", &variables, &inputs);
+    if answers.is_empty() {
         return skipped("ip=", inputs.len(), "dracut's net-lib.sh");
-    };
-    for (input, dracut) in inputs.iter().zip(&answers) {
+    }
+    for (library, input, dracut) in &answers {
+        let library = library.display();
         let ours = Ip::parse(input).unwrap_or_else(|problem| panic!("ip={input}: {problem}"));
         let methods: Vec<_> = ours.methods.iter().map(|method| method.as_str()).collect();
         let read = [
@@ -246,9 +263,13 @@ fn ip_means_the_same_to_dracut() {
             address(&dracut["dns1"]),
             address(&dracut["dns2"]),
         ];
-        assert_eq!(read, theirs, "ip={input}");
+        assert_eq!(read, theirs, "ip={input}, {library}");
     }
-    eprintln!("ip=: {} inputs mean the same to dracut", inputs.len());
+    eprintln!(
+        "ip=: {} answers to {} inputs are dracut's",
+        answers.len(),
+        inputs.len()
+    );
 }
 
 /// Forms that dracut.cmdline(7) or other readers have and dracut's own reader takes for an
@@ -256,14 +277,16 @@ fn ip_means_the_same_to_dracut() {
 #[test]
 fn what_dracut_itself_misreads_is_known() {
     let inputs = ["ib0:link6", "ib0:dhcp,dhcp6", "ib0:single-dhcp", "ib0:none"].map(str::to_string);
-    let Some(answers) = shell("ip_to_var", &["ip", "dev"], &inputs) else {
+    let answers = shell("ip_to_var", &["ip", "dev"], &inputs);
+    if answers.is_empty() {
         return skipped(
             "ip= that dracut misreads",
             inputs.len(),
             "dracut's net-lib.sh",
         );
-    };
-    for (input, dracut) in inputs.iter().zip(&answers) {
+    }
+    for (library, input, dracut) in &answers {
+        let library = library.display();
         assert_eq!(
             Ip::parse(input).unwrap().interface,
             Some(Interface::Name("ib0"))
@@ -271,7 +294,7 @@ fn what_dracut_itself_misreads_is_known() {
         assert_eq!(
             (dracut["ip"].as_str(), dracut["dev"].as_str()),
             ("ib0", ""),
-            "dracut reads ip={input} now"
+            "{library} reads ip={input} now"
         );
     }
 }
@@ -292,19 +315,21 @@ fn routes_mean_the_same_to_dracut() {
         &["10.1.0.0/16", "[2001:db8:3::/48]"],
         &["::ib0"],
     ]));
-    let Some(answers) = shell(
+    let answers = shell(
         "route_to_var",
         &["route_mask", "route_gw", "route_dev"],
         &inputs,
-    ) else {
+    );
+    if answers.is_empty() {
         return skipped("rd.route=", inputs.len(), "dracut's net-lib.sh");
-    };
-    for (input, dracut) in inputs.iter().zip(&answers) {
+    }
+    for (library, input, dracut) in &answers {
+        let library = library.display();
         let ours = Route::parse(input).unwrap();
         let (network, prefix) = dracut["route_mask"]
             .split_once('/')
             .unwrap_or((&dracut["route_mask"], "32"));
-        assert_eq!(dracut["status"], "0", "{input}");
+        assert_eq!(dracut["status"], "0", "{input}, {library}");
         assert_eq!(
             [
                 ours.network.to_string(),
@@ -318,10 +343,14 @@ fn routes_mean_the_same_to_dracut() {
                 address(&dracut["route_gw"]),
                 dracut["route_dev"].clone()
             ],
-            "rd.route={input}"
+            "rd.route={input}, {library}"
         );
     }
-    eprintln!("rd.route=: {} inputs mean the same to dracut", inputs.len());
+    eprintln!(
+        "rd.route=: {} answers to {} inputs are dracut's",
+        answers.len(),
+        inputs.len()
+    );
 }
 
 #[test]
@@ -339,10 +368,12 @@ fn ifname_means_the_same_to_dracut() {
     inputs.extend(wrong.map(str::to_string));
     let short = "boot0:00:02:c9:03:00:0a:1b:2c";
     inputs.push(short.to_owned());
-    let Some(answers) = shell("parse_ifname_opts", &["ifname_if", "ifname_mac"], &inputs) else {
+    let answers = shell("parse_ifname_opts", &["ifname_if", "ifname_mac"], &inputs);
+    if answers.is_empty() {
         return skipped("ifname=", inputs.len(), "dracut's net-lib.sh");
-    };
-    for (input, dracut) in inputs.iter().zip(&answers) {
+    }
+    for (library, input, dracut) in &answers {
+        let library = library.display();
         let line = format!("ifname={input}");
         let sources = [Source::new("line", line.as_bytes())];
         let arguments = parse(&sources);
@@ -351,20 +382,32 @@ fn ifname_means_the_same_to_dracut() {
             .ifname
             .first()
             .map(|ifname| (ifname.value.name, ifname.value.address.to_string()));
-        if *input == short {
+        if **input == short {
             // ibboot understands a GUID here, and `ibboot plan` warns.
-            assert_eq!((ours.is_some(), dracut["status"].as_str()), (true, "died"));
+            assert_eq!(
+                (ours.is_some(), dracut["status"].as_str()),
+                (true, "died"),
+                "{library}"
+            );
         } else if wrong.contains(&input.as_str()) {
-            assert_eq!((ours, dracut["status"].as_str()), (None, "died"), "{line}");
+            assert_eq!(
+                (ours, dracut["status"].as_str()),
+                (None, "died"),
+                "{line}, {library}"
+            );
         } else {
             assert_eq!(
                 ours,
                 Some((dracut["ifname_if"].as_str(), dracut["ifname_mac"].clone())),
-                "{line}"
+                "{line}, {library}"
             );
         }
     }
-    eprintln!("ifname=: {} inputs mean the same to dracut", inputs.len());
+    eprintln!(
+        "ifname=: {} answers to {} inputs are dracut's",
+        answers.len(),
+        inputs.len()
+    );
 }
 
 /// dracut's `getarg` and `getargs`, which are one small program.
