@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use kernel_cmdline::{RDMA_MODULES, nearest};
 
 use super::tokens::NETWORK_MODULE;
-use super::{Action, Fate, Inventory, Plan};
+use super::{Action, Fate, Inventory, Plan, Token};
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
@@ -49,6 +49,7 @@ pub fn notes(
     notes.extend(ambiguous(plan, &inventory.facts));
     notes.extend(same_address(plan));
     notes.extend(unreachable_gateways(plan));
+    notes.extend(unreachable_server(request, plan));
     notes.extend(idle_rates(plan, &inventory.facts));
     notes.extend(unknown_options(plan));
     notes.extend(idle_options(plan));
@@ -448,6 +449,27 @@ fn unreachable_gateways(plan: &Plan) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The server of the root file system, if nothing in the request leads to it. DHCP and other programs may
+/// bring a route.
+fn unreachable_server(request: &Request, plan: &Plan) -> Option<String> {
+    let root = request.root.as_ref()?;
+    let server = root.value.server.filter(IpAddr::is_ipv4)?;
+    let is_left = |token: &Token| token.fate == Fate::Left && token.to == NETWORK_MODULE;
+    let has_other = plan.tokens.iter().any(is_left);
+    let has_dhcp = request.all_interfaces().any(|one| one.ipoib.dhcp.is_some());
+    let is_static = request
+        .all_interfaces()
+        .any(|one| !one.ipoib.addresses.is_empty());
+    let leads_nowhere =
+        is_static && !has_dhcp && !has_other && super::root::carried(request).is_none();
+    leads_nowhere.then(|| {
+        format!(
+            "{}: the server {server} is in no network of the requested addresses, and no gateway or route leads to it",
+            root.origin
+        )
+    })
 }
 
 /// Minimum rates of ports that no link means: nothing is compared with them.
