@@ -128,6 +128,7 @@ install() {
     # For the last hook too: a later hook may have changed the command line.
     inst_simple "$moddir/cmdline.sh" /usr/lib/ibboot/cmdline.sh
     inst_hook netroot 05 "$moddir/hold.sh"
+    ! dracut_module_included ifcfg || inst_hook pre-pivot 84 "$moddir/ifcfg.sh"
     inst_hook emergency 10 "$moddir/emergency.sh"
     inst_simple "$moddir/job.sh" /usr/lib/ibboot/job.sh
     inst_simple "$moddir/settled.sh" /usr/lib/ibboot/settled.sh

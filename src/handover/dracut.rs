@@ -16,6 +16,9 @@ pub const TMP: &str = "/tmp";
 pub const IFACES: &str = "net.ifaces";
 /// The interface that `netroot` uses, in [`TMP`].
 pub const BOOTDEV: &str = "net.bootdev";
+/// The content of `net.IF.did-setup`, which is only looked for: the hook ifcfg.sh removes the files of ibboot
+/// by it.
+const OWNER: &str = "# ibboot\n";
 
 /// A verified interface with its addresses.
 #[derive(Debug, Clone)]
@@ -163,12 +166,12 @@ pub fn files(interface: &Interface<'_>) -> Vec<File> {
             ..File::new(format!("dhclient.{name}.dhcpopts"), assignments(pairs))
         });
     }
-    for flag in ["up", "did-setup"] {
+    for (flag, content) in [("up", ""), ("did-setup", OWNER)] {
         let addresses = interface.addresses.iter().map(String::as_str);
         let names = [Some(*name), interface.alias].into_iter().flatten();
         // The name is part of a file name; a kernel interface has no slash in its name.
         for name in names.chain(addresses).filter(|name| !name.contains('/')) {
-            files.push(File::new(format!("net.{name}.{flag}"), Vec::new()));
+            files.push(File::new(format!("net.{name}.{flag}"), content));
         }
     }
     files

@@ -20,11 +20,14 @@ const NETWORKD: [&str; 3] = [
     "/usr/lib/systemd/network",
 ];
 
+/// Directories of ifcfg files, of RHEL and of SLES.
+const IFCFG: [&str; 2] = ["/etc/sysconfig/network-scripts", "/etc/sysconfig/network"];
+
 /// How the names of the profiles begin that `up` writes for an earlier boot's arguments.
 const HANDED_OVER: [&str; 2] = ["10-ibboot-", "11-ibboot-"];
 
 /// The profiles, in the order in which the programs use them, and a line for each file that cannot
-/// be read.
+/// be read, or has a format that is not read.
 pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
     let mut unread = Vec::new();
     let mut profiles = Vec::new();
@@ -42,7 +45,36 @@ pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
         }
         profiles.extend(keyfile::of_networkd(&path, &text));
     }
+    let [red_hat, suse] = IFCFG;
+    for (path, text) in texts(root, &[red_hat], &[""], &mut unread) {
+        if is_of_infiniband(&path, &text) {
+            unread.push(format!(
+                "{path} is not read (nmcli connection migrate makes a keyfile of it): with DHCP of NetworkManager \
+                 add rd.ib.dhcp.client-id=guid"
+            ));
+        }
+    }
+    for (path, text) in texts(root, &[suse], &[""], &mut unread) {
+        if is_of_infiniband(&path, &text) {
+            unread.push(format!(
+                "{path} is not read: wicked sets the interface up again after boot, unless the file is deleted"
+            ));
+        }
+    }
     (profiles, unread)
+}
+
+/// Whether an ifcfg file is for an InfiniBand interface: of NetworkManager by its type, of wicked, which has
+/// none, by its mode or its name.
+fn is_of_infiniband(path: &str, text: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
+    let is_infiniband = |key: &str, value: &str| {
+        let value = value.trim_matches(['"', '\'']);
+        key == "IPOIB_MODE" || key == "TYPE" && value.eq_ignore_ascii_case("infiniband")
+    };
+    name.starts_with("ifcfg-ib")
+        || name.starts_with("ifcfg-") && lines.any(|(key, value)| is_infiniband(key, value))
 }
 
 /// Whether the programs read the file, and somebody else than ibboot wrote the file. NetworkManager
@@ -89,6 +121,45 @@ fn texts(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn profiles_in_files_of_initscripts_and_wicked_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (
+                "network-scripts/ifcfg-storage",
+                "DEVICE=ib0\nTYPE=\"InfiniBand\"\n",
+            ),
+            ("network-scripts/ifcfg-eth0", "TYPE=Ethernet\n"),
+            ("network-scripts/ifcfg-ib0~", "TYPE=InfiniBand\n"),
+            ("network-scripts/keys-ib0", "TYPE=InfiniBand\n"),
+            ("network/ifcfg-ib0", "STARTMODE='auto'\n"),
+            ("network/ifcfg-mgmt", "IPOIB_MODE='connected'\n"),
+            ("network/config", "IPOIB_MODE=\n"),
+        ] {
+            let path = folder.path().join("etc/sysconfig").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let (profiles, unread) = read(&Root::new(folder.path()));
+        assert_eq!(profiles, []);
+        let wicked = |name: &str| {
+            format!(
+                "/etc/sysconfig/network/{name} is not read: wicked sets the interface up again after boot, unless \
+                 the file is deleted"
+            )
+        };
+        let manager = "/etc/sysconfig/network-scripts/ifcfg-storage is not read (nmcli connection migrate makes a \
+                       keyfile of it): with DHCP of NetworkManager add rd.ib.dhcp.client-id=guid";
+        assert_eq!(
+            unread,
+            [
+                manager.to_owned(),
+                wicked("ifcfg-ib0"),
+                wicked("ifcfg-mgmt")
+            ]
+        );
+    }
 
     #[test]
     fn backups_and_profiles_of_ibboot_are_skipped() {

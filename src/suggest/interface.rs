@@ -467,6 +467,13 @@ pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut
         if profile.program == Program::Manager {
             managers.push(netdev.ifname.as_str());
         }
+        if let Some(zone) = &profile.zone {
+            found.note(format!(
+                "{} sets firewalld's zone {zone}, which ibboot does not set: firewall-cmd --permanent --zone={zone} --add-interface={}",
+                profile.file,
+                boot_name(netdev, facts)
+            ));
+        }
     }
     // A server of addresses names the name servers too.
     let mut addresses = found.arguments.iter().map(|one| one.argument.as_str());

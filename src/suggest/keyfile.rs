@@ -53,6 +53,8 @@ pub struct Profile {
     pub gateways: Vec<IpAddr>,
     pub dns: Vec<IpAddr>,
     pub routes: Vec<Route>,
+    /// Zone of firewalld.
+    pub zone: Option<String>,
 }
 
 impl Profile {
@@ -176,6 +178,7 @@ pub fn of_manager(file: &str, text: &str) -> Option<Profile> {
         match (*section, *key) {
             ("connection", "type") => kind = value,
             ("connection", "interface-name") => profile.names.push((*value).to_owned()),
+            ("connection", "zone") if !value.is_empty() => profile.zone = Some((*value).to_owned()),
             ("connection", "autoconnect") if !is_yes(value) => return None,
             ("infiniband", "mac-address") => profile.guid = guid(value),
             ("infiniband", "transport-mode") => profile.mode = Mode::parse(value),

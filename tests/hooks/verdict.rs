@@ -168,3 +168,18 @@ fn up_that_cannot_start_leaves_its_reason() {
         &format!("ibboot: {reason}\nexit 1\nnone\n"),
     );
 }
+
+/// dracut's module ifcfg makes a profile of each file that it finds then.
+#[test]
+fn no_profile_of_an_interface_of_ibboot_is_made_by_dracuts_module_ifcfg() {
+    let script = "cd /tmp; echo '# ibboot' > net.ib0.did-setup; cp net.ib0.did-setup net.b8-59-9f-fc-1a-2c.did-setup
+        : > net.eth0.did-setup; printf more > net.eth1.did-setup; mkdir net.odd.did-setup; : > net.ib0.up
+        source_hook ifcfg; echo net.*; rm -r net.*; source_hook ifcfg; echo \"$? $ibboot_file$ibboot_owner\"";
+    for shell in SHELLS {
+        if let Some(found) = play_in(shell, &format!("ifcfg, {shell:?}"), script) {
+            let expected =
+                "net.eth0.did-setup net.eth1.did-setup net.ib0.up net.odd.did-setup\n0 \n";
+            assert_eq!(found, expected, "{shell:?}");
+        }
+    }
+}
