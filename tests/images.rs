@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `sh -c MAKE sh PROJECT WORK TREE`, in a mount namespace: in the directory WORK dracut of TREE
-/// finds its own modules for the simplest image, ibboot's module, and those of kdump. Then MADE
+/// finds its own modules for the simplest image, ibboot's module, and those of kdump and ifcfg. Then MADE
 /// runs in WORK.
 const MAKE: &str = r#"
 project=$1 work=$2 tree=$3
@@ -25,7 +25,8 @@ for module in *; do
     esac
 done
 cp -a "$project/dracut-module/50ibboot" .
-mkdir 99kdumpbase 99kdump
+mkdir 45ifcfg 99kdumpbase 99kdump
+printf 'check() { return 255; }\n' > 45ifcfg/module-setup.sh
 printf 'check() { [[ $IN_KDUMP ]] || return 1; }\n' > 99kdumpbase/module-setup.sh
 printf 'check() { [[ " $add_dracutmodules " == *" kdump "* ]] || return 1; }\n' > 99kdump/module-setup.sh
 cd /
@@ -40,7 +41,7 @@ exec chroot "$tree" bash -ec "$4" bash /mnt
 "#;
 
 /// In WORK: builds an image for each line of `$work/images` and prints the modules under test in
-/// it; on standard error what dracut warns of. The kernel has no modules: none of the drivers that
+/// it, and their hook beside ifcfg; on standard error what dracut warns of. The kernel has no modules: none of the drivers that
 /// ibboot's module requests may be missed.
 const MADE: &str = r#"
 work=$1 kernel=$1/lib/modules/0.0.0
@@ -60,7 +61,8 @@ while read -r in_kdump site arguments; do
     # the table of hardlink(1).
     grep -Ev '^(Mode|Files|Linked|Compared|Saved|Duration): |vda9 is not a mount point|^realpath: /lib/modules/0\.0\.0|switch_root' "$work/log" >&2 || true
     unset IN_KDUMP
-    echo $(lsinitrd --mod "$work/image" | grep -xE 'ibboot|kdump|kdumpbase')
+    echo $(lsinitrd --mod "$work/image" | grep -xE 'ibboot|ifcfg|kdump|kdumpbase') \
+        $(lsinitrd "$work/image" | grep -o '[a-z-]*/[0-9]*-ifcfg.sh')
 done < "$work/images"
 "#;
 
@@ -69,6 +71,7 @@ done < "$work/images"
 const IMAGES: &[(&str, &str)] = &[
     ("- -", "ibboot"),
     ("- - --add ibboot", "ibboot"),
+    ("- - --add ifcfg", "ifcfg ibboot pre-pivot/84-ifcfg.sh"),
     ("1 -", "kdumpbase"),
     // dracut asks the modules a second time if the image must mount something.
     ("1 - --mount /dev/vda9 --add kdumpbase", "kdumpbase"),
