@@ -214,10 +214,7 @@ fn addresses_of_bond(slave: &Netdev, facts: &Facts) -> Option<String> {
 }
 
 fn row(port: PortRef<'_>, link: Option<&LinkReport>, facts: &Facts) -> Row {
-    let is_above = |netdev: &&Netdev| {
-        let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
-        is_parent && netdev.is_over(port)
-    };
+    let is_above = |netdev: &&Netdev| netdev.is_parent() && netdev.is_over(port);
     let name = link
         .and_then(|link| link.interface.clone())
         .or_else(|| port.port.netdev.clone())

@@ -194,9 +194,12 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
     // A bond of IPoIB interfaces has their hardware type and the address of one of them.
     let bond = (kind.as_deref() == Some("bond")).then(|| bond(look, &base));
     let is_ipoib = hardware_type == Some(HardwareType::InfiniBand) && bond.is_none();
-    let lower = (kind.as_deref() == Some("vlan"))
-        .then(|| look.parsed(&format!("{base}/iflink"), str::parse))
+    let lower = (is_ipoib || kind.as_deref() == Some("vlan"))
+        .then(|| look.parsed(&format!("{base}/iflink"), str::parse::<u32>))
         .flatten();
+    // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created through
+    // rtnetlink has no `parent` file.
+    let lower = lower.filter(|lower| Some(*lower) != state.ifindex);
     let ipoib = is_ipoib.then(|| IpoibFacts {
         // __ipoib_vlan_add of drivers/infiniband/ulp/ipoib/ipoib_vlan.c.
         legacy: look.text(&format!("{base}/parent")).is_some(),
@@ -207,11 +210,7 @@ fn netdev(look: &mut Look<'_>, ifname: String, state: State) -> Netdev {
             let pkey = unhex(text).and_then(|bytes| pkey_of_broadcast(&bytes));
             pkey.ok_or("not a hardware address of IPoIB")
         }),
-        // The link of a parent is the parent itself (ipoib_get_iflink); a child that was created
-        // through rtnetlink has no `parent` file.
-        child: look
-            .parsed(&format!("{base}/iflink"), str::parse::<u32>)
-            .is_some_and(|lower| Some(lower) != state.ifindex),
+        child: lower.is_some(),
     });
     let netdev = Netdev {
         hardware_type,
@@ -236,9 +235,8 @@ pub(super) fn bind_aliases(netdevs: &mut [Netdev], devices: &[Device], look: &mu
     let known: BTreeSet<Guid> = ports().filter_map(|port| port.port_guid).collect();
     let mut aliases: BTreeMap<Guid, Option<Guid>> = BTreeMap::new();
     for netdev in netdevs.iter() {
-        let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
         let guid = netdev.port_guid().filter(|guid| !known.contains(guid));
-        let (Some(guid), Some(card), true) = (guid, &netdev.bus_address, is_parent) else {
+        let (Some(guid), Some(card), true) = (guid, &netdev.bus_address, netdev.is_parent()) else {
             continue;
         };
         let is_below = |device: &&Device| device.bus_address.as_ref() == Some(card);

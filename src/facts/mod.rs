@@ -267,7 +267,7 @@ pub struct Netdev {
     pub operstate: Option<String>,
     /// Kind of a virtual interface (`DEVTYPE` in its uevent: `vlan`, `bond`).
     pub kind: Option<String>,
-    /// Index of the interface below a VLAN.
+    /// Index of the interface below a VLAN, and of the parent of an IPoIB child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower: Option<u32>,
     /// Name of the underlying device on its bus.
@@ -353,6 +353,16 @@ impl Netdev {
     /// Whether it is an IPoIB interface or a bond of such interfaces.
     pub fn is_infiniband(&self) -> bool {
         self.hardware_type == Some(HardwareType::InfiniBand)
+    }
+
+    /// Whether it is an IPoIB interface that the kernel made for a port, not a child.
+    pub fn is_parent(&self) -> bool {
+        self.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
+    }
+
+    /// Whether it is an IPoIB interface that was made on another one.
+    pub fn is_child(&self) -> bool {
+        self.ipoib.as_ref().is_some_and(|ipoib| ipoib.child)
     }
 
     /// GUID of the port below an IPoIB interface, from its hardware address.

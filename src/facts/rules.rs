@@ -29,8 +29,7 @@ pub fn interface<'f>(link: &LinkWish, port: PortRef<'_>, facts: &'f Facts) -> Op
         return own_interface(port, facts);
     };
     let is_child = |netdev: &&Netdev| {
-        let is_child = netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.child);
-        is_child && is_in_partition(netdev, pkey) && netdev.is_over(port)
+        netdev.is_child() && is_in_partition(netdev, pkey) && netdev.is_over(port)
     };
     let parent = link.selector().map(Selector::as_str);
     let name = parent.map(|parent| child_name(parent, pkey));
@@ -58,16 +57,23 @@ pub fn name_of_interface<'w>(link: &'w LinkWish, port: PortRef<'_>) -> Option<&'
 
 /// The port's own IPoIB interface, the parent of its children.
 pub fn own_interface<'f>(port: PortRef<'_>, facts: &'f Facts) -> Option<&'f Netdev> {
-    let is_own = |netdev: &&Netdev| {
-        let ipoib = netdev.ipoib.as_ref();
-        ipoib.is_some_and(|ipoib| !ipoib.child) && netdev.is_over(port)
-    };
+    let is_own = |netdev: &&Netdev| netdev.is_parent() && netdev.is_over(port);
     facts.netdevs.iter().find(is_own)
 }
 
-/// Whether two interfaces are on one port: the last 8 bytes of their addresses are the port GUID.
-pub fn same_port(one: &Netdev, other: &Netdev) -> bool {
-    one.port_guid().is_some() && one.port_guid() == other.port_guid()
+/// The parent of a child: the kernel has its index, which may be that of an interface in another
+/// network namespace. Without it, the interface of the same port: the last 8 bytes of both addresses
+/// are the port GUID.
+pub fn parent<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Netdev> {
+    let guid = netdev.port_guid();
+    let is_above = |other: &&Netdev| other.is_parent() && other.port_guid() == guid;
+    let mut parents = facts.netdevs.iter().filter(is_above);
+    if !netdev.is_child() {
+        return None;
+    }
+    let is_linked = |other: &&Netdev| netdev.lower.is_some() && other.ifindex == netdev.lower;
+    let linked = parents.clone().find(is_linked);
+    linked.or_else(|| guid.and_then(|_| parents.next()))
 }
 
 /// Whether the device supports connected mode, according to its hardware address.

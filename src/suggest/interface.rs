@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::keyfile::{Profile, Program};
 use super::{Suggestion, is_slave};
 use crate::facts::addresses::AddressState;
-use crate::facts::{Facts, Netdev};
+use crate::facts::{Facts, Netdev, rules};
 use crate::hardware::{Hex, unhex};
 use crate::inet::{Address, Route};
 use crate::verify::unread;
@@ -34,18 +34,9 @@ pub fn child_key(netdev: &Netdev) -> Option<u16> {
     ipoib.pkey.map(|pkey| pkey | FULL_MEMBER)
 }
 
-/// The interface of the port of a child.
-pub fn parent<'f>(netdev: &Netdev, facts: &'f Facts) -> Option<&'f Netdev> {
-    child_key(netdev)?;
-    facts.netdevs.iter().find(|other| {
-        other.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
-            && other.port_guid() == netdev.port_guid()
-    })
-}
-
 /// The name in the initramfs: the kernel names a child after its parent.
 pub fn boot_name(netdev: &Netdev, facts: &Facts) -> String {
-    match (parent(netdev, facts), child_key(netdev)) {
+    match (rules::parent(netdev, facts), child_key(netdev)) {
         (Some(parent), Some(pkey)) => child_name(&parent.ifname, pkey),
         _ => netdev.ifname.clone(),
     }
@@ -53,7 +44,7 @@ pub fn boot_name(netdev: &Netdev, facts: &Facts) -> String {
 
 /// The profile that tells what the interface shall have.
 pub fn profile<'p>(netdev: &Netdev, facts: &Facts, all: &'p [Profile]) -> Option<&'p Profile> {
-    let parent = parent(netdev, facts).map_or("", |parent| parent.ifname.as_str());
+    let parent = rules::parent(netdev, facts).map_or("", |parent| parent.ifname.as_str());
     let child = child_key(netdev).map(|pkey| (pkey, parent));
     let guid = netdev.port_guid().filter(|_| netdev.bond.is_none());
     let mut all = all.iter().filter(|p| p.is_for(&netdev.ifname, guid, child));
@@ -122,7 +113,7 @@ fn name(netdev: &Netdev, facts: &Facts, found: &mut Suggestion) {
 }
 
 fn child(netdev: &Netdev, pkey: u16, facts: &Facts, found: &mut Suggestion) {
-    let Some(parent) = parent(netdev, facts) else {
+    let Some(parent) = rules::parent(netdev, facts) else {
         return found.note(format!(
             "{}: its parent interface is not known",
             netdev.ifname

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::SCHEMA;
 use crate::error::printable;
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::types::{LinkLayer, NodeType, PortState};
 use crate::verify::unread;
 use keyfile::Profile;
@@ -153,7 +153,7 @@ fn in_use<'f>(facts: &'f Facts, profiles: &[Profile]) -> Vec<&'f Netdev> {
     // The name of a parent is pinned too, unless that would require a carrier which it does not have.
     let parents: Vec<&Netdev> = used
         .iter()
-        .filter_map(|netdev| interface::parent(netdev, facts))
+        .filter_map(|netdev| rules::parent(netdev, facts))
         .filter(|parent| parent.carrier == Some(true))
         .collect();
     for parent in parents {

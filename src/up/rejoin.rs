@@ -42,13 +42,10 @@ fn in_use(netdev: &Netdev, facts: &Facts) -> Option<String> {
         return Some(format!("it has the address {address}"));
     }
     // The kernel sets the children down with their parent.
-    let is_parent = netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
     let mut others = facts.netdevs.iter();
     let child = others.find(|other| {
-        is_parent
-            && other.carrier == Some(true)
-            && other.ipoib.as_ref().is_some_and(|ipoib| ipoib.child)
-            && rules::same_port(netdev, other)
+        let parent = rules::parent(other, facts);
+        other.carrier == Some(true) && parent.is_some_and(|one| one.ifname == netdev.ifname)
     });
     child.map(|child| format!("its child {} has carrier", child.ifname))
 }

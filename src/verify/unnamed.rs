@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::checks::Id;
 use super::present::{self, SHOWN};
-use crate::facts::{Facts, Function, Netdev, PortRef};
+use crate::facts::{Facts, Function, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
@@ -111,11 +111,10 @@ pub fn set_port_type(facts: &Facts) -> Option<String> {
 
 /// The hint if an interface of this name does not exist: it may have another name.
 fn renamed(facts: &Facts) -> String {
-    let is_parent = |netdev: &&Netdev| netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child);
     let found: Vec<&str> = facts
         .netdevs
         .iter()
-        .filter(is_parent)
+        .filter(|netdev| netdev.is_parent())
         .map(|netdev| netdev.ifname.as_str())
         .take(SHOWN)
         .collect();

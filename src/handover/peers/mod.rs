@@ -175,7 +175,7 @@ pub fn hand_over(
     facts: &Facts,
 ) -> Vec<File> {
     let kept = kept(handover, expectation, report, facts);
-    let netdevs = with_parents(&kept, facts);
+    let netdevs = with_parents(&kept);
     let addresses = netdevs.iter().filter_map(|netdev| netdev.address.as_ref());
     let mut addresses: Vec<String> = addresses.map(ToString::to_string).collect();
     addresses.sort();
@@ -289,7 +289,7 @@ pub fn taken<'a>(
     facts: &'a Facts,
 ) -> Vec<&'a Netdev> {
     let kept = kept(handover, expectation, report, facts);
-    let mut netdevs = with_parents(&kept, facts);
+    let mut netdevs = with_parents(&kept);
     let bonds = bonds(handover, report).into_iter();
     netdevs.extend(bonds.filter_map(|name| facts.netdev(name)));
     netdevs
@@ -309,19 +309,8 @@ fn bonds(handover: Handover, report: &Report) -> Vec<&str> {
 
 /// The interfaces, and the parents of children: a program that takes a parent down also takes the
 /// children down.
-fn with_parents<'a>(kept: &[Owned<'a>], facts: &'a Facts) -> Vec<&'a Netdev> {
-    let is_parent = |netdev: &Netdev, interface: &Owned<'_>| {
-        interface.wish.pkey.is_some()
-            && netdev.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
-            && rules::same_port(netdev, interface.netdev)
-    };
-    let of_one = |interface: &Owned<'a>| {
-        let netdevs = facts.netdevs.iter();
-        let netdevs = netdevs.filter(|netdev| {
-            netdev.ifname == interface.netdev.ifname || is_parent(netdev, interface)
-        });
-        netdevs.collect::<Vec<_>>()
-    };
+fn with_parents<'a>(kept: &[Owned<'a>]) -> Vec<&'a Netdev> {
+    let of_one = |interface: &Owned<'a>| interface.parent.into_iter().chain([interface.netdev]);
     kept.iter().flat_map(of_one).collect()
 }
 
@@ -388,9 +377,8 @@ impl<'a> Clients<'a> {
 impl Owned<'_> {
     /// The address that identifies the interface if udev renames it; none for a child.
     fn address(&self) -> Option<&HardwareAddress> {
-        let is_child = self.netdev.ipoib.as_ref().is_some_and(|ipoib| ipoib.child);
         let address = self.netdev.address.as_ref();
-        address.filter(|_| !is_child && self.wish.pkey.is_none())
+        address.filter(|_| !self.netdev.is_child() && self.wish.pkey.is_none())
     }
 
     fn mode(&self) -> Mode {
@@ -452,10 +440,6 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
     let of_link = |link: &LinkReport| {
         let netdev = facts.netdev(link.interface.as_deref()?)?;
         netdev.ipoib.as_ref()?;
-        let parent = |other: &&Netdev| {
-            other.ipoib.as_ref().is_some_and(|ipoib| !ipoib.child)
-                && rules::same_port(other, netdev)
-        };
         let is_other = |other: &Netdev| {
             let is_ipoib = other.ipoib.is_some() && other.ifname != netdev.ifname;
             is_ipoib && other.port_guid() == netdev.port_guid()
@@ -465,7 +449,7 @@ fn owned<'a>(expectation: &'a Expectation, report: &Report, facts: &'a Facts) ->
             wish,
             netdev,
             has_own_guid: !facts.netdevs.iter().any(is_other),
-            parent: wish.pkey.and_then(|_| facts.netdevs.iter().find(parent)),
+            parent: wish.pkey.and_then(|_| rules::parent(netdev, facts)),
             // A slave without a cable counts as verified if its bond is verified.
             verified: link.is_good() || wish.bond.as_deref().is_some_and(is_good),
             clients: Clients::of(&netdev.ifname, facts),
