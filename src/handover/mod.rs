@@ -155,9 +155,9 @@ pub struct Link {
     pub requested_by: Option<Origin>,
     /// Whether the boot requires the link.
     pub required: bool,
-    /// All checks passed.
+    /// Every check passed or only warned.
     pub verified: bool,
-    /// Time when all checks first passed, ns since kernel start.
+    /// Time when the link was verified first, ns since kernel start.
     pub verified_ns: Option<u64>,
 }
 
@@ -415,7 +415,7 @@ pub enum Phase {
     Lease,
     /// DHCPv6, from its first message to the granted address; a span.
     Lease6,
-    /// All checks of a link passed.
+    /// Every check of a link passed or only warned.
     Verified,
     /// A server answered over RDMA.
     ServerAnswered,

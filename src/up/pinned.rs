@@ -383,7 +383,7 @@ mod tests {
                 facts.functions[*index].in_other_netns = true;
             }
             let report = verify(&after, &facts);
-            (report.satisfied, report.status, report.good())
+            (report.satisfied, report.status, report.verified())
         };
         let (warning, unknown, critical) = (Status::Warning, Status::Unknown, Status::Critical);
         for (cmdline, moved, down, expected) in [

@@ -46,20 +46,22 @@ pub fn next(plan: &Plan) -> &'static str {
 pub fn words(report: &Report, ending: &Ending<'_>) -> String {
     let time = format!("{:.1} s", ending.elapsed.as_secs_f64());
     let links = report.links.len();
-    let good = report.good();
+    let verified = report.verified();
     if ending.outcome == Outcome::Verified {
-        return match (good, links) {
+        return match (verified, links) {
             (1, 1) => format!("the link is verified after {time}"),
-            (good, links) if good == links => format!("all {links} links verified in {time}"),
-            _ => format!("{good} of {links} links verified in {time}: as many as required"),
+            (verified, links) if verified == links => {
+                format!("all {links} links verified in {time}")
+            }
+            _ => format!("{verified} of {links} links verified in {time}: as many as required"),
         };
     }
     let what = match (shortage(report, ending.require), ending.obstacle) {
         (Some(shortage), _) => format!("{shortage} after {time}"),
         (None, Some(obstacle)) => {
-            format!("{good} of {links} links verified after {time}, but {obstacle}")
+            format!("{verified} of {links} links verified after {time}, but {obstacle}")
         }
-        (None, None) => format!("{good} of {links} links verified after {time}"),
+        (None, None) => format!("{verified} of {links} links verified after {time}"),
     };
     match ending.next {
         Some(next) => format!("{what}; {next}"),

@@ -14,8 +14,8 @@ use crate::verify::report::{Finding, LinkReport, ModuleReport, Report, Status};
 
 /// `n of m links verified`.
 fn count(report: &Report) -> String {
-    let good = report.good();
-    format!("{good} of {} links verified", report.links.len())
+    let verified = report.verified();
+    format!("{verified} of {} links verified", report.links.len())
 }
 
 /// The word of a plugin's first line (Monitoring Plugins Development Guidelines, 3.2).
@@ -49,9 +49,9 @@ pub fn nagios(report: &Report) -> String {
         }
         _ => count(report),
     };
-    let good = report.good();
+    let verified = report.verified();
     let mut out = format!(
-        "IBBOOT {} - {summary} | verified={good};;;0;{}\n",
+        "IBBOOT {} - {summary} | verified={verified};;;0;{}\n",
         word(report.status),
         report.links.len()
     );

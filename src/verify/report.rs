@@ -600,7 +600,7 @@ pub struct Report {
 
 impl Report {
     /// The number of verified links.
-    pub fn good(&self) -> usize {
+    pub fn verified(&self) -> usize {
         self.links.iter().filter(|link| link.is_verified()).count()
     }
 

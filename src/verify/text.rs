@@ -128,9 +128,9 @@ impl Report {
     /// The last line: the verdict, the number of links and, if the verdict is not ok, the checks
     /// that cause it.
     pub fn verdict(&self) -> String {
-        let good = self.good();
+        let verified = self.verified();
         let mut line = format!(
-            "{}: {good} of {} links verified, required: {}",
+            "{}: {verified} of {} links verified, required: {}",
             self.status.word(),
             self.links.len(),
             self.require
