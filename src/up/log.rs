@@ -131,7 +131,7 @@ impl Waiting {
     }
 
     /// How long the trouble of a subject counts as unusual.
-    fn blamed_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
+    fn blamed_for_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
         let trouble = self.troubles.get(&subject.key);
         trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.blamed_ns))
     }
@@ -145,7 +145,7 @@ impl Waiting {
             .retain(|key, brake| here.contains(key) || !brake.is_over(now_ns));
         let mut news = Vec::new();
         for subject in subjects {
-            let lines = subject.lines(self.blamed_ns(subject, now_ns));
+            let lines = subject.lines(self.blamed_for_ns(subject, now_ns));
             let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
             if matches!(self.logged.get(&subject.key), Some((same, true)) if *same == sentence) {
@@ -196,7 +196,8 @@ impl Waiting {
         report: &Report,
         expectation: &Expectation,
         is_loading: bool,
-        (elapsed, timeout): (Duration, Duration),
+        elapsed: Duration,
+        timeout: Duration,
     ) {
         if self.is_over || elapsed < self.line_after() {
             return;
@@ -206,8 +207,9 @@ impl Waiting {
             verified: ports(&report.links, LinkReport::is_good),
             otherwise: otherwise(report, is_loading),
         };
-        let blamed_ns = |subject: &Subject<'_>| self.blamed_ns(subject, report.taken_ns);
-        let line = progress(&Subject::all(report), blamed_ns, &need, (elapsed, timeout));
+        let blamed_for_ns = |subject: &Subject<'_>| self.blamed_for_ns(subject, report.taken_ns);
+        let subjects = Subject::all(report);
+        let line = progress(&subjects, blamed_for_ns, &need, elapsed, timeout);
         // The kernel prints level err on a quiet console (console_loglevel 4).
         log::error!("{line}");
         Manager::of_environment().status(&line);
@@ -419,7 +421,10 @@ mod tests {
         ] {
             let now_ns = now_s * SECOND;
             waiting.date(&subjects, underway, now_ns);
-            assert_eq!(waiting.blamed_ns(&subjects[0], now_ns), expected * SECOND);
+            assert_eq!(
+                waiting.blamed_for_ns(&subjects[0], now_ns),
+                expected * SECOND
+            );
             let age_ns = waiting.age_ns(&subjects[0], now_ns);
             assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
         }
@@ -465,7 +470,7 @@ mod tests {
             let links = [link("ib0", None, finding)];
             let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
             waiting.date(&subjects, Underway::Nothing, now_s * SECOND);
-            waiting.blamed_ns(&subjects[0], now_s * SECOND) / SECOND
+            waiting.blamed_for_ns(&subjects[0], now_s * SECOND) / SECOND
         });
         let expected = (0..20).map(|now_s: u64| now_s.saturating_sub(u64::from(BUSY)));
         assert_eq!(blamed_s.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
@@ -482,7 +487,7 @@ mod tests {
         let mut waiting = Waiting::default();
         let mut blamed_s = |underway, now_s| {
             waiting.date(&subjects, underway, now_s * SECOND);
-            waiting.blamed_ns(&subjects[0], now_s * SECOND) / SECOND
+            waiting.blamed_for_ns(&subjects[0], now_s * SECOND) / SECOND
         };
         assert_eq!(blamed_s(Underway::Names, 5), 0);
         assert_eq!(blamed_s(Underway::Names, 9), 0);
@@ -505,8 +510,8 @@ mod tests {
         for now_s in [5, 30] {
             waiting.date(&subjects, Underway::Drivers, now_s * SECOND);
         }
-        let age_ns = waiting.blamed_ns(&subjects[0], 30 * SECOND);
-        assert_eq!(age_ns, 25 * SECOND);
+        let blamed_for_ns = waiting.blamed_for_ns(&subjects[0], 30 * SECOND);
+        assert_eq!(blamed_for_ns, 25 * SECOND);
     }
 
     #[test]

@@ -327,10 +327,10 @@ impl<'p, 'l> Walk<'p, 'l> {
             let step = situation.next_step();
             match step {
                 Step::Wait => {
-                    let times = (self.began.elapsed(), self.plan.timeout);
+                    let (elapsed, timeout) = (self.began.elapsed(), self.plan.timeout);
                     let (is_loading, expectation) = (self.is_loading(&facts), &self.expectation);
                     let waiting = &mut self.journal.waiting;
-                    waiting.speak(&report, expectation, is_loading, times);
+                    waiting.speak(&report, expectation, is_loading, elapsed, timeout);
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report).await?;

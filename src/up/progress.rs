@@ -73,13 +73,14 @@ impl Need<'_> {
     }
 }
 
-/// The line while `up` waits: `waiting for ib0 (mlx5_0/1), 30 s of 180 s: CAUSE`. `age_ns`: how long
-/// the trouble of a subject may be blamed. A bond is explained by its interfaces.
+/// The line while `up` waits: `waiting for ib0 (mlx5_0/1), 30 s of 180 s: CAUSE`. `blamed_for_ns`: how long
+/// the trouble of a subject counts as unusual. A bond is explained by its interfaces.
 pub fn progress(
     subjects: &[Subject<'_>],
-    age_ns: impl Fn(&Subject<'_>) -> u64,
+    blamed_for_ns: impl Fn(&Subject<'_>) -> u64,
     need: &Need<'_>,
-    (elapsed, timeout): (Duration, Duration),
+    elapsed: Duration,
+    timeout: Duration,
 ) -> String {
     let time = format!("{} s of {} s", elapsed.as_secs(), timeout.as_secs());
     let all = subjects.iter().enumerate();
@@ -98,7 +99,12 @@ pub fn progress(
     }
     let named = named.iter().filter_map(|position| subjects.get(*position));
     let causes: Vec<(&str, String)> = named
-        .filter_map(|subject| Some((subject.object.as_str(), subject.cause(age_ns(subject))?)))
+        .filter_map(|subject| {
+            Some((
+                subject.object.as_str(),
+                subject.cause(blamed_for_ns(subject))?,
+            ))
+        })
         .collect();
     let awaited: Vec<&Subject<'_>> = awaited.into_iter().map(|(_, subject)| subject).collect();
     let absent = absent(&awaited, need);
@@ -198,8 +204,8 @@ mod tests {
     }
 
     fn line(subjects: &[Subject<'_>], age_s: u64, need: &Need<'_>) -> String {
-        let times = (Duration::from_secs(30), Duration::from_secs(180));
-        progress(subjects, |_| age_s * SECOND, need, times)
+        let (elapsed, timeout) = (Duration::from_secs(30), Duration::from_secs(180));
+        progress(subjects, |_| age_s * SECOND, need, elapsed, timeout)
     }
 
     fn waiting(links: &[LinkReport], age_s: u64) -> String {

@@ -80,12 +80,12 @@ impl<'a> Subject<'a> {
         links.chain(servers.map(Subject::of_server)).collect()
     }
 
-    /// The lines of the log. `age_ns`: how long the trouble lasts.
-    pub fn lines(&self, age_ns: u64) -> Vec<(log::Level, String)> {
+    /// The lines of the log. `blamed_for_ns`: how long the trouble counts as unusual.
+    pub fn lines(&self, blamed_for_ns: u64) -> Vec<(log::Level, String)> {
         let Some(finding) = self.trouble else {
             return self.good.clone();
         };
-        let texts = match is_usual(finding, age_ns) {
+        let texts = match is_usual(finding, blamed_for_ns) {
             true => vec![format!(
                 "{}: waiting for {}",
                 self.object,
@@ -122,9 +122,9 @@ impl<'a> Subject<'a> {
     }
 
     /// The cause of the wait in a few words; none without a trouble.
-    pub fn cause(&self, age_ns: u64) -> Option<String> {
+    pub fn cause(&self, blamed_for_ns: u64) -> Option<String> {
         let finding = self.trouble?;
-        if is_usual(finding, age_ns) {
+        if is_usual(finding, blamed_for_ns) {
             return Some(format!("awaiting {}", self.awaited(finding)));
         }
         if finding.status == Status::Unknown {
@@ -147,9 +147,9 @@ impl<'a> Subject<'a> {
 }
 
 /// Whether a machine without a fault may be in this state for so long.
-fn is_usual(finding: &Finding, age_ns: u64) -> bool {
+fn is_usual(finding: &Finding, blamed_for_ns: u64) -> bool {
     let is_sweep = finding.hint.as_deref() == Some(SWEEPING);
-    !finding.lasting && (is_sweep || age_ns < usual_ns(finding.check))
+    !finding.lasting && (is_sweep || blamed_for_ns < usual_ns(finding.check))
 }
 
 /// The usual time of the trouble of a check, in nanoseconds.
