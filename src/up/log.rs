@@ -195,7 +195,7 @@ impl Waiting {
         &mut self,
         report: &Report,
         expectation: &Expectation,
-        is_loading: bool,
+        are_drivers_busy: bool,
         elapsed: Duration,
         timeout: Duration,
     ) {
@@ -205,7 +205,7 @@ impl Waiting {
         let need = Need {
             expectation,
             verified: ports(&report.links, LinkReport::is_good),
-            otherwise: otherwise(report, is_loading),
+            otherwise: otherwise(report, are_drivers_busy),
         };
         let blamed_for_ns = |subject: &Subject<'_>| self.blamed_for_ns(subject, report.taken_ns);
         let subjects = Subject::all(report);
@@ -274,10 +274,10 @@ impl Waiting {
 }
 
 /// The cause of the wait if no link or server that is awaited has a trouble.
-fn otherwise(report: &Report, is_loading: bool) -> &str {
+fn otherwise(report: &Report, are_drivers_busy: bool) -> &str {
     let mut servers = report.servers.iter();
     match &report.shortfall {
-        _ if is_loading => "drivers are loading",
+        _ if are_drivers_busy => "drivers are loading",
         Some(shortfall) => shortfall.as_str(),
         None if servers.any(|server| !server.is_answered()) => "the answer of a server",
         None => "more links",

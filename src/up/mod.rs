@@ -328,9 +328,10 @@ impl<'p, 'l> Walk<'p, 'l> {
             match step {
                 Step::Wait => {
                     let (elapsed, timeout) = (self.began.elapsed(), self.plan.timeout);
-                    let (is_loading, expectation) = (self.is_loading(&facts), &self.expectation);
+                    let are_drivers_busy = self.are_drivers_busy(&facts);
+                    let expectation = &self.expectation;
                     let waiting = &mut self.journal.waiting;
-                    waiting.speak(&report, expectation, is_loading, elapsed, timeout);
+                    waiting.speak(&report, expectation, are_drivers_busy, elapsed, timeout);
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report).await?;
@@ -364,14 +365,14 @@ impl<'p, 'l> Walk<'p, 'l> {
     }
 
     /// A driver is loading, or initialises HCAs.
-    fn is_loading(&self, facts: &Facts) -> bool {
+    fn are_drivers_busy(&self, facts: &Facts) -> bool {
         self.parts.modules.is_loading() || facts.is_probing()
     }
 
     fn underway(&self, facts: &Facts) -> Underway {
         if self.parts.naming.is_waiting() {
             Underway::Names
-        } else if self.is_loading(facts)
+        } else if self.are_drivers_busy(facts)
             || self.parts.naming.is_udev_to_come(self.machine.root)
             || self.parts.naming.may_rename_soon(facts.taken_ns)
         {
@@ -438,7 +439,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             report,
             information: &self.parts.leasing.information,
             elapsed: self.began.elapsed(),
-            is_loading: self.is_loading(facts),
+            are_drivers_busy: self.are_drivers_busy(facts),
             is_writing: self.parts.writes.is_any_short(),
             is_naming: self.parts.naming.is_waiting(),
         };

@@ -124,7 +124,7 @@ pub struct Source<'a> {
     /// Since the start of the walk.
     pub elapsed: Duration,
     /// A driver is still loading, or initialises HCAs.
-    pub is_loading: bool,
+    pub are_drivers_busy: bool,
     /// A write has begun and may soon end.
     pub is_writing: bool,
     /// udev may rename an interface or device.
@@ -134,7 +134,7 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// What is still open when the report is satisfied and the walk ends without the verdict.
     fn obstacle(&self) -> Option<&'static str> {
-        match (self.is_loading, self.is_writing, self.is_naming) {
+        match (self.are_drivers_busy, self.is_writing, self.is_naming) {
             (true, ..) => Some("drivers are still loading"),
             (_, true, _) => Some("settings are still being written"),
             (.., true) => Some("udev is still naming interfaces"),

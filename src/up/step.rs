@@ -57,8 +57,8 @@ impl Situation {
         // returns earlier, and udev loads drivers too. At the deadline the ports count that are there.
         let needs_drivers = self.needs_every_port || self.is_undecided && !self.is_late;
         let is_naming = self.is_undecided && !self.is_late && self.is_naming;
-        let is_loading = self.is_loading || self.is_probing;
-        let is_open = self.is_writing || is_naming || needs_drivers && is_loading;
+        let are_drivers_busy = self.is_loading || self.is_probing;
+        let is_open = self.is_writing || is_naming || needs_drivers && are_drivers_busy;
         let is_verified = self.is_satisfied && !is_open;
         // An address stays set after the walk: first its probe must end.
         if self.is_stopped && !self.is_claiming {
@@ -68,7 +68,8 @@ impl Situation {
             };
         }
         if !is_verified {
-            let is_lost = self.is_hopeless && !self.is_writing && !is_loading && !self.is_claiming;
+            let is_lost =
+                self.is_hopeless && !self.is_writing && !are_drivers_busy && !self.is_claiming;
             return if is_lost || self.is_late {
                 Step::GiveUp
             } else {
