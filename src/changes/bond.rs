@@ -78,7 +78,7 @@ impl Draft<'_> {
             rules::mode(requested, netdev).is_ok_and(|requested| Some(requested) == found)
         });
         let is_in = found.slaves.contains(&netdev.ifname);
-        if is_in || !is_named || !has_mode || !self.is_settled(netdev) {
+        if is_in || !is_named || !has_mode || !self.settle(netdev) {
             return;
         }
         if netdev.up {

@@ -101,7 +101,7 @@ impl Draft<'_> {
             let (kind, Some(below)) = (*kind, facts.netdev(netdev)) else {
                 continue;
             };
-            if wish.is_some_and(|wish| wish.refused.is_some()) || !self.is_settled(below) {
+            if wish.is_some_and(|wish| wish.refused.is_some()) || !self.settle(below) {
                 continue;
             }
             self.ethernet_up(below);

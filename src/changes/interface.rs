@@ -17,7 +17,7 @@ impl Draft<'_> {
         let Some(netdev) = interface.netdev else {
             return self.child(interface);
         };
-        if !self.is_settled(netdev) {
+        if !self.settle(netdev) {
             return;
         }
         if let Some(name) = wish.ifname.as_deref().filter(|name| *name != netdev.ifname) {
@@ -37,7 +37,7 @@ impl Draft<'_> {
     fn child(&mut self, interface: &Interface<'_>) {
         // The kernel derives the child's name from the parent's name.
         if let (Some(pkey), Some(parent)) = (interface.wish.pkey, interface.parent)
-            && self.is_settled(parent)
+            && self.settle(parent)
             && !rules::is_in_partition(parent, pkey)
         {
             self.write(parent, Writing::CreateChild(pkey | FULL_MEMBER));
@@ -56,7 +56,7 @@ impl Draft<'_> {
             return self.refuse(netdev, error);
         }
         // Rename an InfiniBand interface that has the name, because ifname= may swap ib0 and ib1.
-        if self.is_settled(other) {
+        if self.settle(other) {
             let aside = format!("ib-aside{}", other.ifindex.unwrap_or(0));
             self.set(other, Setting::Rename(aside));
         }

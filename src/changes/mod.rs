@@ -194,8 +194,8 @@ impl Draft<'_> {
         self.on(netdev, Need::Requested, What::Impossible(error));
     }
 
-    /// Whether the interface may be set up, renamed or used; if not, adds the wait for udev.
-    fn is_settled(&mut self, netdev: &Netdev) -> bool {
+    /// Adds the wait for udev, unless the interface may be set up, renamed or used already (true).
+    fn settle(&mut self, netdev: &Netdev) -> bool {
         let is_settled = self.ground.is_settled(netdev);
         if !is_settled && netdev.ifindex.is_some() {
             self.on(netdev, Need::Requested, What::AwaitName);
@@ -204,7 +204,7 @@ impl Draft<'_> {
     }
 
     fn up(&mut self, netdev: &Netdev) {
-        if !netdev.up && self.is_settled(netdev) {
+        if !netdev.up && self.settle(netdev) {
             self.set(netdev, Setting::Up);
         }
     }

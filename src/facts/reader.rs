@@ -246,8 +246,7 @@ fn lasts(device: &Device) -> Duration {
 
 impl Reader {
     /// Whether the last answer is still true, as far as the device has told.
-    fn is_current(&mut self, request: &Request) -> bool {
-        self.hear();
+    fn is_current(&self, request: &Request) -> bool {
         let is_held = self.worker.is_some() && self.has_events && !self.is_changed;
         let age = Duration::from_nanos(boottime_ns().saturating_sub(self.answered_ns));
         let is_answer = |(of, answer): &(Request, Answer)| {
@@ -437,6 +436,9 @@ impl Readers {
         let deadline = Instant::now() + self.budget;
         for (name, request) in &requests {
             let reader = readers.entry((*name).clone()).or_default();
+            if !is_all {
+                reader.hear();
+            }
             if is_all || !reader.is_current(request) {
                 reader.ask(name, request, self.start);
             }

@@ -321,7 +321,7 @@ impl Held {
         } = verdict
         else {
             self.doubt = doubt;
-            if !self.doubt.is_certain() {
+            if !self.doubt.confirm() {
                 self.found.set_address();
                 return true;
             }

@@ -410,8 +410,8 @@ impl Doubt {
         self.0
     }
 
-    /// Whether this is the second check.
-    fn is_certain(&mut self) -> bool {
+    /// Begins the pause, or confirms the doubt (true) after it.
+    fn confirm(&mut self) -> bool {
         let pause = u64::try_from(PAUSE.as_nanos()).unwrap_or(u64::MAX);
         let now = boottime_ns();
         now >= *self.0.get_or_insert(now.saturating_add(pause))

@@ -99,7 +99,7 @@ impl Walk<'_, '_> {
         for interface in &mut expected.interfaces {
             if let Some((netdev, index)) = interface.ready(ground) {
                 let wish = &interface.wish;
-                interface.wish = self.granted(wish, netdev, index, &Speaker::Own).await;
+                interface.wish = self.step_clients(wish, netdev, index, &Speaker::Own).await;
                 interface.max_mtu = self.max_mtu(&interface.wish, netdev, index).await;
                 self.claimed(&interface.wish, index, ground);
             }
@@ -109,7 +109,7 @@ impl Walk<'_, '_> {
                 let (named, now) = (bond.named(), Instant::now());
                 let speakers = &mut self.parts.speakers;
                 let speaker = speakers.of_bond((netdev, index, found), &named, now);
-                bond.wish = self.granted(&bond.wish, netdev, index, &speaker).await;
+                bond.wish = self.step_clients(&bond.wish, netdev, index, &speaker).await;
                 bond.max_mtu = self.max_mtu(&bond.wish, netdev, index).await;
                 self.claimed(&bond.wish, index, ground);
             }
@@ -117,7 +117,7 @@ impl Walk<'_, '_> {
     }
 
     /// Moves the clients of an interface on. Gives what is requested of it, with what servers granted.
-    async fn granted(
+    async fn step_clients(
         &mut self,
         wish: &IpoibWish,
         netdev: &Netdev,

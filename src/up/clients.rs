@@ -109,7 +109,7 @@ impl<C: Client> Running<C> {
             self.client.wake();
         }
         let is_answered = self.client.is_answered();
-        if self.tries.is_next(now, is_answered) {
+        if self.tries.advance(now, is_answered) {
             self.client.start_anew();
         }
     }

@@ -472,7 +472,7 @@ impl<'p, 'l> Walk<'p, 'l> {
 
     /// Takes the modprobes that have ended.
     fn take_loaded(&mut self) {
-        for loaded in self.parts.modules.ended() {
+        for loaded in self.parts.modules.take_ended() {
             self.sight.touch(Touched::Lists);
             self.loaded(loaded);
         }
@@ -496,7 +496,7 @@ impl<'p, 'l> Walk<'p, 'l> {
 
     /// One look, and what follows from it.
     async fn round(&mut self) -> (Facts, Report) {
-        let written = self.parts.writes.ended();
+        let written = self.parts.writes.take_ended();
         self.written(written);
         let mut facts = self.look();
         // A link that was added just now may have wishes of its own, such as its RoCE mode: they

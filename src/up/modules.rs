@@ -109,13 +109,13 @@ impl<'a> Modules<'a> {
         !self.running.is_empty()
     }
 
-    /// The number of modprobes that have ended since the last call of [`Modules::ended`].
+    /// The number of modprobes that have ended since the last call of [`Modules::take_ended`].
     pub fn count_ended(&self) -> usize {
         self.ended.len()
     }
 
     /// The modprobes that have ended since the last call.
-    pub fn ended(&mut self) -> Vec<Loaded> {
+    pub fn take_ended(&mut self) -> Vec<Loaded> {
         std::mem::take(&mut self.ended)
     }
 }

@@ -95,11 +95,15 @@ impl Naming {
         let now_ns = boottime_ns();
         let (is_over, what, patience) = match is_working {
             true => (
-                self.is_over(index, now_ns),
+                self.give_up_if_over(index, now_ns),
                 "not named this interface",
                 PATIENCE,
             ),
-            false => (self.is_idle(index, now_ns), "handled no device", START),
+            false => (
+                self.give_up_if_idle(index, now_ns),
+                "handled no device",
+                START,
+            ),
         };
         if is_over {
             log::warn!(
@@ -110,9 +114,10 @@ impl Naming {
         is_over
     }
 
-    fn is_idle(&mut self, index: u32, now_ns: u64) -> bool {
+    /// True: udev was idle for too long.
+    fn give_up_if_idle(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.idle_since.get_or_insert(now_ns);
-        self.gives_up(index, now_ns.saturating_sub(since), START)
+        self.give_up_after(index, now_ns.saturating_sub(since), START)
     }
 
     /// udev has not begun to handle devices, and loads drivers when it does.
@@ -128,12 +133,13 @@ impl Naming {
         self.due.is_some()
     }
 
-    fn is_over(&mut self, index: u32, now_ns: u64) -> bool {
+    /// True: udev has worked for too long without this interface.
+    fn give_up_if_over(&mut self, index: u32, now_ns: u64) -> bool {
         let since = *self.since.entry(index).or_insert(now_ns);
-        self.gives_up(index, now_ns.saturating_sub(since), PATIENCE)
+        self.give_up_after(index, now_ns.saturating_sub(since), PATIENCE)
     }
 
-    fn gives_up(&mut self, index: u32, waited_ns: u64, patience: Duration) -> bool {
+    fn give_up_after(&mut self, index: u32, waited_ns: u64, patience: Duration) -> bool {
         let is_over = Duration::from_nanos(waited_ns) >= patience;
         if is_over {
             self.given_up.insert(index);
@@ -207,14 +213,14 @@ mod tests {
             found.into_iter().collect()
         };
         assert_eq!(unnamed(&mut naming, &[3, 4]), [3, 4]);
-        assert!(!naming.is_over(3, 10 * S));
-        assert!(!naming.is_over(3, 12 * S - 1));
-        assert!(!naming.is_over(4, 12 * S - 1));
-        assert!(naming.is_over(3, 12 * S));
+        assert!(!naming.give_up_if_over(3, 10 * S));
+        assert!(!naming.give_up_if_over(3, 12 * S - 1));
+        assert!(!naming.give_up_if_over(4, 12 * S - 1));
+        assert!(naming.give_up_if_over(3, 12 * S));
         assert_eq!(unnamed(&mut naming, &[3, 4]), [4], "said once");
-        assert!(!naming.is_over(4, 13 * S));
+        assert!(!naming.give_up_if_over(4, 13 * S));
         assert!(unnamed(&mut naming, &[3]).is_empty());
-        assert!(!naming.is_over(4, 90 * S), "its turn begins anew");
+        assert!(!naming.give_up_if_over(4, 90 * S), "its turn begins anew");
     }
 
     #[test]

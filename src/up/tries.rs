@@ -50,8 +50,8 @@ impl Tries {
         self.gave_up
     }
 
-    /// True: the time of a try is over, and the next try begins now.
-    pub fn is_next(&mut self, now: Instant, has_lease: bool) -> bool {
+    /// Begins the next try (true) if the time of this one is over; after the last one it gives up.
+    pub fn advance(&mut self, now: Instant, has_lease: bool) -> bool {
         let is_over = self.ends.is_some_and(|ends| now >= ends);
         if !is_over || has_lease {
             return false;
@@ -81,12 +81,12 @@ mod tests {
         let now = Instant::now();
         let mut tries = Tries::begin(Some(10), 2, now);
         assert_eq!(tries.due(false), Some(now + LIMIT));
-        assert!(!tries.is_next(now, false));
-        assert!(tries.is_next(now + LIMIT, false));
+        assert!(!tries.advance(now, false));
+        assert!(tries.advance(now + LIMIT, false));
         assert_eq!(tries.due(false), Some(now + 2 * LIMIT));
-        assert!(!tries.is_next(now + LIMIT, false));
+        assert!(!tries.advance(now + LIMIT, false));
         assert!(!tries.gave_up());
-        assert!(!tries.is_next(now + 2 * LIMIT, false));
+        assert!(!tries.advance(now + 2 * LIMIT, false));
         assert!(tries.gave_up());
         assert_eq!(tries.due(false), None);
     }
@@ -96,11 +96,11 @@ mod tests {
         let now = Instant::now();
         let mut tries = Tries::begin(Some(10), 1, now);
         assert_eq!(tries.due(true), None);
-        assert!(!tries.is_next(now + 2 * LIMIT, true));
+        assert!(!tries.advance(now + 2 * LIMIT, true));
         assert!(!tries.gave_up());
         tries.prolong(now + 2 * LIMIT);
         assert_eq!(tries.due(false), Some(now + 3 * LIMIT));
-        assert!(!tries.is_next(now + 3 * LIMIT, false));
+        assert!(!tries.advance(now + 3 * LIMIT, false));
         assert!(tries.gave_up());
     }
 
@@ -109,11 +109,11 @@ mod tests {
         let now = Instant::now();
         let mut tries = Tries::begin(None, 3, now);
         assert_eq!(tries.due(false), None);
-        assert!(!tries.is_next(now + 100 * LIMIT, false));
+        assert!(!tries.advance(now + 100 * LIMIT, false));
         tries.give_up();
         assert!(tries.gave_up());
         let mut none = Tries::begin(Some(10), 0, now);
-        assert!(!none.is_next(now + LIMIT, false));
+        assert!(!none.advance(now + LIMIT, false));
         assert!(none.gave_up());
     }
 }

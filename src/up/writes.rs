@@ -122,7 +122,7 @@ impl<'a> Writes<'a> {
                 () = sleep_until(until) => break,
             }
         }
-        self.ended()
+        self.take_ended()
     }
 
     /// Whether a write has begun and may soon end: the facts of the last look may be older than what
@@ -132,7 +132,7 @@ impl<'a> Writes<'a> {
     }
 
     /// The writes that have ended since the last call.
-    pub fn ended(&mut self) -> Vec<Written> {
+    pub fn take_ended(&mut self) -> Vec<Written> {
         std::mem::take(&mut self.ended)
     }
 
@@ -282,8 +282,8 @@ mod tests {
         assert_eq!(ended.collect::<Vec<_>>(), [("ib0", &done)]);
         begin(&mut writes, "ib2");
         assert_eq!(writes.changed().await, Wake::Look);
-        assert_eq!(writes.ended().len(), 1);
-        assert!(writes.is_busy() && writes.ended().is_empty());
+        assert_eq!(writes.take_ended().len(), 1);
+        assert!(writes.is_busy() && writes.take_ended().is_empty());
     }
 
     #[tokio::test]

@@ -245,7 +245,7 @@ impl Session {
     fn received(&mut self, packet: &Received) {
         // The decoder is another process: a flood of answers for others must not reach it.
         let xid = frame::transaction(&packet.bytes);
-        if xid.is_some_and(|xid| !self.client.is_awaited(xid)) {
+        if xid.is_some_and(|xid| !self.client.admit(xid)) {
             return;
         }
         match decode::<Answers>(&packet.unsummed, &packet.bytes) {

@@ -15,8 +15,8 @@ use crate::error::printable;
 use crate::redact;
 
 impl Client {
-    /// Whether an answer of this transaction is for this client; an answer for another one is counted.
-    pub fn is_awaited(&mut self, xid: u32) -> bool {
+    /// Admits an answer of this transaction, and counts one of another transaction.
+    pub fn admit(&mut self, xid: u32) -> bool {
         if ![self.xid, self.former_xid].contains(&xid) {
             count(&mut self.counts.foreign);
         }
@@ -28,7 +28,7 @@ impl Client {
         if message.op != 2 {
             return Vec::new();
         }
-        if !self.is_awaited(message.xid) {
+        if !self.admit(message.xid) {
             return Vec::new();
         }
         // A server need not echo the client identifier; an answer with another identifier is for
