@@ -29,10 +29,10 @@ impl<'f> Ports<'f> {
         Ports { facts, by_identity }
     }
 
-    /// The ports of a link: the port that the link is pinned to, under any name, otherwise the
-    /// ports of its selector. Of several ports that may be the pinned one, the link means the one on
-    /// its netdev, otherwise all. The last port of a shared identity may be the other one: then the
-    /// link has no port.
+    /// The ports of a link. A link that is pinned has the port with its identity, under any name; of
+    /// several such ports those on its netdev, or all if none is. The last port of a shared identity
+    /// may be the other one: then the link has no port. A link that is not pinned has the ports of its
+    /// selector, or without one its candidates.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = &link.identity {
             let mut pinned = self.pinned(identity, link.device_index, link.shared);

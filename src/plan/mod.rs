@@ -42,7 +42,7 @@ pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
 pub use tokens::{Fate, Token, addresses_all};
 
-/// A PCI function that may be an HCA.
+/// A PCI function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PciFunction {
     /// `0000:81:00.0`.
@@ -67,7 +67,7 @@ pub struct Inventory {
     pub blacklist: Blacklist,
     /// Existing devices and interfaces.
     pub facts: Facts,
-    /// PCI functions of RDMA makers.
+    /// All PCI functions.
     pub pci: Vec<PciFunction>,
 }
 
@@ -229,7 +229,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The fate of every argument of the table; empty if nothing is requested.
     pub tokens: Vec<Token>,
-    /// Deadline in seconds from the start of `up`.
+    /// Time until the deadline, from the complete command line.
     pub timeout: Duration,
     /// What happens at the deadline.
     pub onfail: OnFailure,

@@ -170,7 +170,7 @@ pub struct Request {
     pub netns: Option<Requested<NetnsMode>>,
     /// Probe the HCAs of one driver side by side.
     pub async_probe: bool,
-    /// The deadline, from the start of `up`.
+    /// Time until the deadline, from the complete command line.
     pub timeout: Duration,
     /// What happens when the deadline passes.
     pub onfail: OnFailure,
@@ -286,8 +286,8 @@ impl Request {
         self.interfaces.iter().map(|one| &one.value).chain(bonds)
     }
 
-    /// The wishes in `arguments`.
-    pub fn new(arguments: &Arguments<'_>) -> Request {
+    /// The wishes in `arguments`, without what the other words of the command line say.
+    fn new(arguments: &Arguments<'_>) -> Request {
         let ib = &arguments.ib;
         let (links, replaced) = soft_links(arguments);
         let required = required(arguments);

@@ -78,7 +78,7 @@ use sight::Sight;
 use step::{Situation, Step};
 use voice::Underway;
 
-/// How often in one turn something may be changed because of what was changed before.
+/// How often in one round something may be changed because of what was changed before.
 const ACTS: usize = 4;
 
 /// How long the verdict waits for the host name.

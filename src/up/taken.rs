@@ -138,7 +138,7 @@ fn send_probe(socket: &PacketSocket, address: Ipv4Addr) -> io::Result<()> {
 /// Result of reading the answers.
 #[derive(Debug)]
 enum Answers {
-    /// This host has the address.
+    /// This other host has the address.
     Owner(String),
     /// No owner in the packets of this turn; more packets may be queued.
     More,
@@ -174,7 +174,7 @@ fn read_answers(socket: &PacketSocket, address: Ipv4Addr, is_deaf: &mut bool) ->
 /// What a probe does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// This host has the address.
+    /// This other host has the address.
     Taken(String),
     Free,
     /// Sends the second probe.

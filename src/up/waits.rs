@@ -56,7 +56,7 @@ impl Waits {
         self.0.values().map(|known| known.ended.len()).sum()
     }
 
-    /// All waits as spans; those that last end now.
+    /// All waits as spans; one that has not ended ends now, and one without a length is left out.
     pub fn marks(&self, now_ns: u64) -> Vec<Mark> {
         let mut marks = Vec::new();
         for (key, known) in &self.0 {

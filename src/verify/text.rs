@@ -253,7 +253,7 @@ fn checks(out: &mut String, findings: &[Finding]) {
     }
 }
 
-/// What was expected and what to do, below a failed check.
+/// What was expected and what to do, below a check that failed, warns or is unknown.
 fn advice(out: &mut String, finding: &Finding) {
     if let (Status::Critical | Status::Warning | Status::Unknown, Some(hint)) =
         (finding.status, &finding.hint)

@@ -12,8 +12,8 @@ const SHOWN: [&str; 5] = [
 /// Stands for any other setting; it is none that leaves an interface as it is.
 const OTHER: &str = "another setting";
 
-/// The first setting that may change an interface that matches. `has_policy`: NamePolicy= has
-/// effect. Behind a head `[Link]` the result has itself as result.
+/// The first setting that may change an interface that matches, or [`OTHER`]. `has_policy`: NamePolicy=
+/// has effect. A file with nothing but the result, below `[Link]`, has the same result.
 pub(super) fn setting(text: &str, has_policy: bool) -> Option<String> {
     let mut section = "";
     let lines = text.lines().map(str::trim);

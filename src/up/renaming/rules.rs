@@ -22,8 +22,8 @@ struct Pair<'a> {
 const WORDS: [&str; 3] = ["NAME", "ATTR{mtu}", "ATTR{mode}"];
 
 /// The first assignment of one of these to an interface, without the other keys of its rule, which may
-/// have secrets (RUN, PROGRAM). Of a rule that cannot be understood only the word. The text of the
-/// result has the same result.
+/// have secrets (RUN, PROGRAM). Of a rule that cannot be parsed a line with the word. A file with
+/// nothing but the result has the same result.
 pub(super) fn setting(text: &str) -> Option<String> {
     lines(text).find_map(|line| {
         let word = WORDS.iter().find(|word| line.contains(**word))?;
