@@ -81,15 +81,16 @@ fn run() -> Result<u8> {
     }
     match call.limit {
         Some(limit) => execute_within(limit, &call, &arguments),
-        None => execute(&call),
+        None => execute(&call, None),
     }
 }
 
 /// Has a child carry out the command, and does not wait for the child longer than the limit.
 fn execute_within(limit: Duration, call: &Call, arguments: &[String]) -> Result<u8> {
-    // No /proc: without a child there is no limit.
-    let Ok(child) = limit::start(arguments) else {
-        return execute(call);
+    let child = match limit::start(arguments) {
+        Ok(child) => child,
+        // No /proc: without a child there is no limit.
+        Err(error) => return execute(call, Some(&error)),
     };
     let error = |what: &str| Error::new(call.shown(arguments), what);
     let error = match limit::end(child, limit) {
@@ -113,7 +114,8 @@ fn execute_within(limit: Duration, call: &Call, arguments: &[String]) -> Result<
     }
 }
 
-fn execute(call: &Call) -> Result<u8> {
+/// Carries out the command. `limitless`: why no child has its limit.
+fn execute(call: &Call, limitless: Option<&io::Error>) -> Result<u8> {
     let root = match &call.command {
         Command::Facts(arguments) if arguments.tree.is_some() => Root::recording(&call.root),
         Command::Report(_) | Command::HardwareReport(_) => Root::recording(&call.root),
@@ -130,6 +132,12 @@ fn execute(call: &Call) -> Result<u8> {
             Command::Lease(_) => LevelFilter::Info,
             _ => LevelFilter::Warn,
         })?;
+    }
+    if let Some(error) = limitless {
+        log::warn!(
+            "--limit has no effect: no child can be started: {}",
+            errno_text(error)
+        );
     }
     match &call.command {
         Command::Status(_) => print(&status::text(&root, &Terminal::of_output())?).map(|()| 0),
@@ -179,7 +187,7 @@ fn work(arguments: &[String]) -> Result<u8> {
     match job.as_slice() {
         [limit::JOB, ..] => match cli::parse(arguments.get(1..).unwrap_or_default())? {
             Parsed::Help(text) => print(&text).map(|()| 0),
-            Parsed::Call(call) => execute(&call),
+            Parsed::Call(call) => execute(&call, None),
         },
         [reader::JOB, name] => reader::serve(name)
             .map(|()| 0)

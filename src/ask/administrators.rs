@@ -193,13 +193,9 @@ fn ready(
         "/sys/class/infiniband/{}/ports/{}",
         port.device.ifname, port.port.port
     );
-    let sl = root.text(&format!("{directory}/sm_sl")).ok();
     let administrator = Administrator {
         lid: sm_lid,
-        sl: sl
-            .and_then(|text| parse::number("service level", &text).ok())
-            .and_then(|sl| u8::try_from(sl).ok())
-            .unwrap_or(0),
+        sl: service_level(root, &directory)?,
         pkey_index: default_pkey_index(root, &directory)
             .ok_or("the port is not in the default partition (0xffff or 0x7fff)")?,
         subnet_prefix: port.port.subnet_prefix.map_or(0, |prefix| prefix.0),
@@ -210,6 +206,17 @@ fn ready(
         administrator,
         interview: Interview::new(group, own_lid, tid, patience),
     })
+}
+
+/// The service level of queries: with a wrong one no answer may come.
+fn service_level(root: &Root, port: &str) -> Result<u8, String> {
+    let path = format!("{port}/sm_sl");
+    let text = root
+        .text(&path)
+        .map_err(|e| format!("{path}: {}", crate::error::errno_text(&e)))?;
+    let sl = parse::number("service level", &text).ok();
+    let sl = sl.and_then(|sl| u8::try_from(sl).ok());
+    sl.ok_or_else(|| format!("{path}: {text:?} is no service level"))
 }
 
 fn broadcast_group(root: &Root, interface: &str) -> Result<Ipv6Addr, String> {
@@ -304,6 +311,30 @@ async fn reply(umad: &AsyncFd<Umad>, interview: &mut Interview) -> Result<Next, 
 mod tests {
     use super::*;
     use crate::facts::{Device, Port};
+
+    #[test]
+    fn no_query_is_sent_with_a_service_level_that_is_not_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let level = || service_level(&root, "/port");
+        let missing = "/port/sm_sl: No such file or directory";
+        assert_eq!(level(), Err(missing.to_owned()));
+        std::fs::create_dir(dir.path().join("port")).unwrap();
+        for (text, expected) in [
+            ("3\n", Ok(3)),
+            (
+                "x\n",
+                Err("/port/sm_sl: \"x\" is no service level".to_owned()),
+            ),
+            (
+                "256\n",
+                Err("/port/sm_sl: \"256\" is no service level".to_owned()),
+            ),
+        ] {
+            std::fs::write(dir.path().join("port/sm_sl"), text).unwrap();
+            assert_eq!(level(), expected);
+        }
+    }
 
     #[test]
     fn a_lid_of_omni_path_may_be_too_long_for_a_query() {

@@ -102,8 +102,7 @@ impl Kept {
         let mut look = Look::new(&root);
         look.depth = request.depth.clone();
         if self.rdma.is_none() {
-            // EPROTONOSUPPORT until ib_core is loaded.
-            self.rdma = Rdma::open().ok();
+            self.rdma = Rdma::open_if_loaded();
         }
         let is_short = !request.is_recording && request.depth != Depth::All;
         let identity = self.identity.take().filter(|_| is_short);

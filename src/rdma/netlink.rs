@@ -22,6 +22,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use wire::{Op, Request, attr};
 
 use super::types::{Guid, NodeType, PhysState, PortState};
+use crate::error::errno_text;
 use crate::rdma::types::{Connection, NetnsMode};
 use crate::system::readiness::owns_descriptor;
 
@@ -225,6 +226,19 @@ impl Rdma {
     pub fn open() -> io::Result<Self> {
         let socket = Socket::open(SockProtocol::NetlinkRDMA)?;
         Ok(Self { socket })
+    }
+
+    /// Open a socket; none until ib_core is loaded.
+    pub fn open_if_loaded() -> Option<Self> {
+        match Rdma::open() {
+            Ok(rdma) => Some(rdma),
+            Err(error) => {
+                if error.raw_os_error() != Some(libc::EPROTONOSUPPORT) {
+                    log::debug!("NETLINK_RDMA: {}", errno_text(&error));
+                }
+                None
+            }
+        }
     }
 
     /// All devices of this network namespace.

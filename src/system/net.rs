@@ -320,35 +320,18 @@ impl Net {
         }
     }
 
-    /// The DHCPv6 flags of the last router advertisement on this link.
-    pub async fn router(&self, index: u32) -> Router {
+    /// The DHCPv6 flags of the last router advertisement on this link; none if the kernel does not
+    /// tell them.
+    pub async fn router(&self, index: u32) -> Option<Router> {
         let mut found = self.handle.link().get().match_index(index).execute();
-        let Ok(Some(Ok(message))) = within_limit(found.next()).await else {
-            return Router::Silent;
+        let error = match within_limit(found.next()).await {
+            Ok(Some(Ok(message))) => return Some(router_of(&message)),
+            Ok(Some(Err(error))) => text_of(&error),
+            Ok(None) => "no such interface".to_owned(),
+            Err(error) => error,
         };
-        let families = message
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                LinkAttribute::AfSpecUnspec(families) => Some(families.as_slice()),
-                _ => None,
-            });
-        let mut families = families.unwrap_or_default().iter();
-        let v6 = families.find_map(|family| match family {
-            AfSpecUnspec::Inet6(attributes) => Some(attributes.as_slice()),
-            _ => None,
-        });
-        let mut attributes = v6.unwrap_or_default().iter();
-        let flags = attributes.find_map(|attribute| match attribute {
-            AfSpecInet6::Flags(flags) => Some(*flags),
-            _ => None,
-        });
-        match flags.unwrap_or(Inet6IfaceFlags::empty()) {
-            flags if flags.contains(Inet6IfaceFlags::RaManaged) => Router::Managed,
-            flags if flags.contains(Inet6IfaceFlags::Otherconf) => Router::Stateless,
-            flags if flags.contains(Inet6IfaceFlags::RaRcvd) => Router::Unmanaged,
-            _ => Router::Silent,
-        }
+        log::debug!("router advertisements of interface {index}: {error}");
+        None
     }
 
     /// Waits for the next link message, and takes all messages queued after it. A lost message
@@ -504,6 +487,31 @@ fn route_message(index: u32, route: &Route) -> RouteMessage {
     }
 }
 
+/// What a router advertised on the link of this message.
+fn router_of(message: &LinkMessage) -> Router {
+    let mut attributes = message.attributes.iter();
+    let families = attributes.find_map(|attribute| match attribute {
+        LinkAttribute::AfSpecUnspec(families) => Some(families.as_slice()),
+        _ => None,
+    });
+    let mut families = families.unwrap_or_default().iter();
+    let v6 = families.find_map(|family| match family {
+        AfSpecUnspec::Inet6(attributes) => Some(attributes.as_slice()),
+        _ => None,
+    });
+    let mut attributes = v6.unwrap_or_default().iter();
+    let flags = attributes.find_map(|attribute| match attribute {
+        AfSpecInet6::Flags(flags) => Some(*flags),
+        _ => None,
+    });
+    match flags.unwrap_or(Inet6IfaceFlags::empty()) {
+        flags if flags.contains(Inet6IfaceFlags::RaManaged) => Router::Managed,
+        flags if flags.contains(Inet6IfaceFlags::Otherconf) => Router::Stateless,
+        flags if flags.contains(Inet6IfaceFlags::RaRcvd) => Router::Unmanaged,
+        _ => Router::Silent,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -602,6 +610,6 @@ mod tests {
         assert_eq!(net.append_route(1, &route).await, silent());
         assert_eq!(net.prepend_route(1, &route).await, silent());
         assert_eq!(net.delete_route(1, &route).await, silent());
-        assert_eq!(net.router(1).await, Router::Silent);
+        assert_eq!(net.router(1).await, None);
     }
 }

@@ -204,7 +204,8 @@ impl Leases {
             ..dhcp.clone()
         };
         let (netdev, index) = (site.netdev, site.index);
-        let router = means.net.router(index).await;
+        let known = means.net.router(index).await;
+        let router = known.unwrap_or_default();
         // Before the client may end: a lost address must be removed from the interface.
         self.settle(site, means).await;
         self.yield_to_router(dhcp, site, router);
@@ -217,7 +218,9 @@ impl Leases {
             return;
         };
         let session = &mut running.client;
-        session.set_router(router);
+        if let Some(router) = known {
+            session.set_router(router);
+        }
         session.rename(&netdev.ifname);
         let granted = session.lease().map(|lease| lease.address);
         if granted.is_some_and(|address| netdev.is_duplicate6(address)) {

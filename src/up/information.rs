@@ -14,6 +14,7 @@ use super::tries::Tries;
 use crate::dhcp::v6::information::{InformationWish, Progress, Stage};
 use crate::dhcp::v6::inquiry::Inquiry;
 use crate::error::Error;
+use crate::inet::Router;
 
 /// The inquiries. They begin only in an initramfs, which has files for the answers.
 #[derive(Debug)]
@@ -107,7 +108,8 @@ impl Inquiries {
         let Some(local) = sends_from(site, has_address) else {
             return;
         };
-        if !means.net.router(site.index).await.has_information() {
+        let router = means.net.router(site.index).await;
+        if !router.is_some_and(Router::has_information) {
             return;
         }
         match open(wish, site, local, means) {

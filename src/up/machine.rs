@@ -18,10 +18,10 @@ pub struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Opens NETLINK_RDMA, if that is possible now: EPROTONOSUPPORT until ib_core is loaded.
+    /// Opens NETLINK_RDMA, if that is possible now.
     pub fn open_rdma(&mut self) {
         if self.rdma.is_none() {
-            self.rdma = Rdma::open().ok();
+            self.rdma = Rdma::open_if_loaded();
         }
     }
 }

@@ -154,7 +154,10 @@ impl<'l> Begun<'l> {
             crate::facts::Leases::default()
         });
         let is_boot = in_initramfs(root);
-        let expected = crate::handover::read_expected(root).ok().flatten();
+        let expected = crate::handover::read_expected(root).unwrap_or_else(|error| {
+            ::log::debug!("{error}");
+            None
+        });
         let links = expected.into_iter().flat_map(|expected| expected.links);
         let unproven = links
             .filter_map(|link| link.ipoib)
