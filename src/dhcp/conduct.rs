@@ -25,11 +25,11 @@ pub(super) fn after_decline(declines: u32) -> u64 {
     }
 }
 
-/// Whether a client repeats its request at `now`, because a server probably answers now. The client
+/// Whether a client repeats its request at `now_ns`, because a server probably answers now. The client
 /// sent the request at `sent_ns` and repeats it at `due`: neither may be within a moment.
-pub(super) fn may_hurry(now: u64, sent_ns: u64, due: Option<u64>) -> bool {
-    let is_fresh = now < sent_ns.saturating_add(CLOSE);
-    !is_fresh && due.is_some_and(|due| due > now.saturating_add(CLOSE))
+pub(super) fn may_hurry(now_ns: u64, sent_ns: u64, due: Option<u64>) -> bool {
+    let is_fresh = now_ns < sent_ns.saturating_add(CLOSE);
+    !is_fresh && due.is_some_and(|due| due > now_ns.saturating_add(CLOSE))
 }
 
 /// When a lease that was requested at `requested_ns` is renewed: up to a twentieth of its time before

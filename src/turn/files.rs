@@ -98,7 +98,7 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
     });
     let controllers = root.list(NVME_CONTROLLERS).unwrap_or_default();
     Ok(State {
-        now: uptime(root)?,
+        now_s: uptime(root)?,
         verdict: own(root, RESULT)?.lines().next().and_then(Outcome::of_word),
         is_shell_left: has(SHELL_LEFT),
         interfaces: interfaces.collect(),
@@ -236,7 +236,7 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         tell_kernel(root, &format!("{failed}: not mounted, trying again"));
     }
     let directory = Directory::open()?;
-    let running = format!("running {} {what}\n", state.now);
+    let running = format!("running {} {what}\n", state.now_s);
     directory.write(NETROOT, running.as_bytes())?;
     for interface in state.ours(false) {
         directory.write(&format!("{ONLINE}{}", interface.name), b"")?;
@@ -408,7 +408,7 @@ mod tests {
         };
         let state = read(&Root::new(tree.path()), &environment).unwrap();
         assert_eq!(
-            (state.now, state.verdict, state.is_shell_left),
+            (state.now_s, state.verdict, state.is_shell_left),
             (12, Some(Outcome::Shell), true)
         );
         let ours = state.interfaces.iter();
@@ -448,7 +448,7 @@ mod tests {
         };
         let state = read(&Root::new(tree.path()), &environment).unwrap();
         assert_eq!(
-            (state.now, state.verdict, state.is_shell_left),
+            (state.now_s, state.verdict, state.is_shell_left),
             (1, None, false)
         );
         assert!(state.interfaces.is_empty() && state.held.is_empty() && state.last.is_none());

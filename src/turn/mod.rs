@@ -16,7 +16,7 @@ const REPORT_EVERY: u64 = 30;
 #[derive(Debug, Clone, Default)]
 pub struct State {
     /// Seconds since kernel start.
-    pub now: u64,
+    pub now_s: u64,
     /// The first line of the result; none before the result is written.
     pub verdict: Option<Outcome>,
     /// The user has left the emergency shell of `rd.ib.onfail=shell`.
@@ -196,7 +196,7 @@ impl State {
 pub fn turn(state: &State) -> Turn {
     let mut failed = None;
     if let Some(last) = &state.last {
-        let seconds = state.now.saturating_sub(last.since);
+        let seconds = state.now_s.saturating_sub(last.since);
         if !last.is_ended {
             // Such a mount may never return.
             let holds = !state.root.is_mounted_by_netroot();

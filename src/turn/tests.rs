@@ -22,7 +22,7 @@ fn held(text: &str) -> Held {
 fn state(text: &str) -> State {
     let (ours, others) = text.split_once('|').unwrap_or((text, ""));
     State {
-        now: 100,
+        now_s: 100,
         verdict: Some(Outcome::Verified),
         interfaces: ours.split_whitespace().map(interface).collect(),
         held: others.split_whitespace().map(held).collect(),
@@ -171,8 +171,8 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
 #[test]
 fn a_slow_download_stops_the_clock_of_dracut_until_it_ends() {
     for root in ["livenet:http://10.0.0.1/a", "iscsi:10.0.0.2::::iqn", ""] {
-        let attempted = |is_ended, now| State {
-            now,
+        let attempted = |is_ended, now_s| State {
+            now_s,
             root: RootPath(root.into()),
             last: attempt(is_ended, 100),
             ..state("ib0!*")
@@ -191,8 +191,8 @@ fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins()
         ..state("ib0!* ib1!|eth0")
     };
     let mut reports = Vec::new();
-    for now in [100, 129, 130, 131, 159, 165, 189, 190, 250] {
-        state.now = now;
+    for now_s in [100, 129, 130, 131, 159, 165, 189, 190, 250] {
+        state.now_s = now_s;
         match turn(&state) {
             Turn::Report {
                 what,
@@ -201,7 +201,7 @@ fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins()
             } => {
                 assert!(!holds);
                 assert_eq!(what, "before");
-                assert_eq!(seconds, now - 100);
+                assert_eq!(seconds, now_s - 100);
                 reports.push(seconds);
                 state.last.as_mut().unwrap().reported = seconds;
             }

@@ -152,12 +152,12 @@ impl Client {
 
     /// Starts the client. With `known`, the address of an earlier lease, the client first requests
     /// that address (INIT-REBOOT).
-    pub fn start(&mut self, now: u64, known: Option<Ipv4Addr>) -> Vec<Action> {
-        self.began = now;
+    pub fn start(&mut self, now_ns: u64, known: Option<Ipv4Addr>) -> Vec<Action> {
+        self.began = now_ns;
         self.requested = known;
         match known {
-            Some(_) => self.enter(now, State::Rebooting),
-            None => self.enter(now, State::Selecting),
+            Some(_) => self.enter(now_ns, State::Rebooting),
+            None => self.enter(now_ns, State::Selecting),
         }
     }
 
@@ -165,44 +165,44 @@ impl Client {
     /// `probe` (that process had no time to probe) the client checks whether another host has the
     /// address. A process that could not save its state may have renewed a lease that seems to have
     /// ended: the client asks the servers before it gives up such a lease.
-    pub fn resume(&mut self, now: u64, lease: Lease, probe: bool) -> Vec<Action> {
-        self.began = now;
+    pub fn resume(&mut self, now_ns: u64, lease: Lease, probe: bool) -> Vec<Action> {
+        self.began = now_ns;
         self.requested = Some(lease.address);
-        let is_over = lease.ends_ns().is_some_and(|ends| now >= ends);
+        let is_over = lease.ends_ns().is_some_and(|ends| now_ns >= ends);
         self.held = Some(lease);
         if is_over {
-            return self.enter(now, State::Rebooting);
+            return self.enter(now_ns, State::Rebooting);
         }
         if probe {
             self.state = State::Probing;
-            return self.probe(now);
+            return self.probe(now_ns);
         }
         self.state = State::Bound;
-        self.due = self.next_time(now);
-        self.wake(now)
+        self.due = self.next_time(now_ns);
+        self.wake(now_ns)
     }
 
     /// Checks with the servers whether the lease is valid on this link (INIT-REBOOT, RFC 2131 3.2).
     /// Without an answer the client continues with the lease.
-    pub fn verify(&mut self, now: u64) -> Vec<Action> {
+    pub fn verify(&mut self, now_ns: u64) -> Vec<Action> {
         if self.held.is_none() {
             return Vec::new();
         }
-        self.began = now;
-        self.enter(now, State::Rebooting)
+        self.began = now_ns;
+        self.enter(now_ns, State::Rebooting)
     }
 
     /// A server probably answers now: the client repeats its request and restarts its waits, unless
     /// it sent the request a moment ago.
-    pub fn hurry(&mut self, now: u64) -> Vec<Action> {
-        if !may_hurry(now, self.requested_ns, self.due) {
+    pub fn hurry(&mut self, now_ns: u64) -> Vec<Action> {
+        if !may_hurry(now_ns, self.requested_ns, self.due) {
             return Vec::new();
         }
         match self.state {
-            State::Selecting if self.offers.is_empty() => self.enter(now, State::Selecting),
+            State::Selecting if self.offers.is_empty() => self.enter(now_ns, State::Selecting),
             // Another server may be behind this link than the one that refused.
-            State::Waiting if self.declines == 0 => self.enter(now, State::Selecting),
-            State::Rebooting | State::Renewing | State::Rebinding => self.enter(now, self.state),
+            State::Waiting if self.declines == 0 => self.enter(now_ns, State::Selecting),
+            State::Rebooting | State::Renewing | State::Rebinding => self.enter(now_ns, self.state),
             _ => Vec::new(),
         }
     }
@@ -232,68 +232,68 @@ impl Client {
         self.state
     }
 
-    /// Does what is due at `now`.
-    pub fn wake(&mut self, now: u64) -> Vec<Action> {
-        if self.due.is_none_or(|due| now < due) {
+    /// Does what is due at `now_ns`.
+    pub fn wake(&mut self, now_ns: u64) -> Vec<Action> {
+        if self.due.is_none_or(|due| now_ns < due) {
             return Vec::new();
         }
         match self.state {
-            State::Waiting => self.enter(now, State::Selecting),
-            State::Selecting if !self.offers.is_empty() => self.enter(now, State::Requesting),
-            State::Selecting | State::Rebooting if self.has_ended => self.ask_again(now),
-            State::Selecting => self.send(now),
-            State::Requesting => self.requesting(now),
-            State::Rebooting if self.sent >= REBOOTS => self.unverified(now),
-            State::Rebooting => self.send(now),
-            State::Probing => self.probe(now),
-            State::Bound | State::Renewing | State::Rebinding => self.holding(now),
+            State::Waiting => self.enter(now_ns, State::Selecting),
+            State::Selecting if !self.offers.is_empty() => self.enter(now_ns, State::Requesting),
+            State::Selecting | State::Rebooting if self.has_ended => self.ask_again(now_ns),
+            State::Selecting => self.send(now_ns),
+            State::Requesting => self.requesting(now_ns),
+            State::Rebooting if self.sent >= REBOOTS => self.unverified(now_ns),
+            State::Rebooting => self.send(now_ns),
+            State::Probing => self.probe(now_ns),
+            State::Bound | State::Renewing | State::Rebinding => self.holding(now_ns),
         }
     }
 
     /// No server answered for the address of an earlier lease. A lease that is still held stays
     /// valid until its end (RFC 2131 3.2, 4).
-    fn unverified(&mut self, now: u64) -> Vec<Action> {
+    fn unverified(&mut self, now_ns: u64) -> Vec<Action> {
         let Some(lease) = &self.held else {
-            return self.enter(now, State::Selecting);
+            return self.enter(now_ns, State::Selecting);
         };
         let renews = u64::from(lease.renew_s) * SECOND;
         let must_renew =
-            now.saturating_sub(lease.requested_ns) >= renews && lease.ends_ns().is_some();
+            now_ns.saturating_sub(lease.requested_ns) >= renews && lease.ends_ns().is_some();
         self.state = State::Bound;
         if must_renew {
-            return self.holding(now);
+            return self.holding(now_ns);
         }
-        self.due = self.next_time(now);
+        self.due = self.next_time(now_ns);
         Vec::new()
     }
 
     /// Requests the address of the ended lease by DISCOVER and by INIT-REBOOT in turn. Before an
     /// offer, dhcpd and dnsmasq check by ICMP echo that nobody uses the address, and this node
     /// answers; INIT-REBOOT comes without that check.
-    fn ask_again(&mut self, now: u64) -> Vec<Action> {
+    fn ask_again(&mut self, now_ns: u64) -> Vec<Action> {
         self.state = match self.state {
             State::Selecting => State::Rebooting,
             _ => State::Selecting,
         };
         self.new_transaction();
-        self.requested_ns = now;
-        self.send(now)
+        self.requested_ns = now_ns;
+        self.send(now_ns)
     }
 
     /// The answer to a REQUEST is missing.
-    fn requesting(&mut self, now: u64) -> Vec<Action> {
+    fn requesting(&mut self, now_ns: u64) -> Vec<Action> {
         let server = self.offers.first().map(|offer| offer.server);
         if self.sent >= IMPATIENT && self.offers.len() > 1 {
             self.shun(server);
             self.offers.remove(0);
-            return self.enter(now, State::Requesting);
+            return self.enter(now_ns, State::Requesting);
         }
         if self.sent < REQUESTS {
-            return self.send(now);
+            return self.send(now_ns);
         }
         count(&mut self.counts.unanswered_requests);
         self.shun(server);
-        self.enter(now, State::Selecting)
+        self.enter(now_ns, State::Selecting)
     }
 
     fn shun(&mut self, server: Option<Ipv4Addr>) {
@@ -303,7 +303,7 @@ impl Client {
     }
 
     /// Enters `state` (SELECTING and INIT-REBOOT take a new xid) and sends its first message.
-    fn enter(&mut self, now: u64, state: State) -> Vec<Action> {
+    fn enter(&mut self, now_ns: u64, state: State) -> Vec<Action> {
         self.state = state;
         self.sent = 0;
         if matches!(state, State::Selecting | State::Rebooting) {
@@ -311,7 +311,7 @@ impl Client {
             self.offers.clear();
             self.candidates = 0;
         }
-        self.send(now)
+        self.send(now_ns)
     }
 
     fn new_transaction(&mut self) {
@@ -320,25 +320,25 @@ impl Client {
     }
 
     /// Sends the message of the state and sets the time of the next repetition.
-    fn send(&mut self, now: u64) -> Vec<Action> {
+    fn send(&mut self, now_ns: u64) -> Vec<Action> {
         // A REQUEST carries the seconds of its DISCOVER (RFC 2131 4.4.1).
         if self.state != State::Requesting {
-            let seconds = now.saturating_sub(self.began) / SECOND;
+            let seconds = now_ns.saturating_sub(self.began) / SECOND;
             self.secs = u16::try_from(seconds).unwrap_or(u16::MAX);
         }
         if matches!(self.state, State::Renewing | State::Rebinding) {
             self.new_transaction();
-            self.requested_ns = now;
+            self.requested_ns = now_ns;
         } else if self.sent == 0 {
-            self.requested_ns = now;
+            self.requested_ns = now_ns;
         }
         let Some((message, to)) = self.message() else {
             return Vec::new();
         };
         count(&mut self.counts.sent);
         self.due = match self.state {
-            State::Renewing | State::Rebinding => self.next_time(now),
-            _ => Some(now.saturating_add(self.backoff(self.sent))),
+            State::Renewing | State::Rebinding => self.next_time(now_ns),
+            _ => Some(now_ns.saturating_add(self.backoff(self.sent))),
         };
         self.sent = self.sent.saturating_add(1);
         vec![Action::Send(message, to)]
@@ -360,7 +360,7 @@ impl Client {
     }
 
     /// The next time that is due for the current lease.
-    fn next_time(&mut self, now: u64) -> Option<u64> {
+    fn next_time(&mut self, now_ns: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let ends = lease.ends_ns()?;
         let at = |seconds: u32| {
@@ -376,14 +376,14 @@ impl Client {
             } else {
                 CLOSE
             };
-            let wait = (until.saturating_sub(now) / 2).max(least);
-            let no_storm = now.saturating_add(CLOSE);
-            now.saturating_add(wait).min(until.max(no_storm))
+            let wait = (until.saturating_sub(now_ns) / 2).max(least);
+            let no_storm = now_ns.saturating_add(CLOSE);
+            now_ns.saturating_add(wait).min(until.max(no_storm))
         };
         Some(match self.state {
             State::Bound => {
                 let early = early(&mut self.random, lease.requested_ns, renew);
-                early.max(now.saturating_add(CLOSE))
+                early.max(now_ns.saturating_add(CLOSE))
             }
             State::Renewing => close(renew, rebind),
             _ => close(rebind, ends),
@@ -391,32 +391,32 @@ impl Client {
     }
 
     /// Enters the state that the age of the lease requires.
-    fn holding(&mut self, now: u64) -> Vec<Action> {
+    fn holding(&mut self, now_ns: u64) -> Vec<Action> {
         let Some(lease) = &self.held else {
-            return self.enter(now, State::Selecting);
+            return self.enter(now_ns, State::Selecting);
         };
-        let age = now.saturating_sub(lease.requested_ns);
+        let age = now_ns.saturating_sub(lease.requested_ns);
         let passed = |seconds: u32| age >= u64::from(seconds) * SECOND;
-        if lease.ends_ns().is_some_and(|ends| now >= ends) {
+        if lease.ends_ns().is_some_and(|ends| now_ns >= ends) {
             let why = format!("the lease of {} has ended", lease.address_text());
-            return self.lost(now, "ended", &why);
+            return self.lost(now_ns, "ended", &why);
         }
         match self.state {
-            State::Rebinding => self.send(now),
-            _ if passed(lease.rebind_s) => self.enter(now, State::Rebinding),
-            State::Renewing => self.send(now),
-            _ => self.enter(now, State::Renewing),
+            State::Rebinding => self.send(now_ns),
+            _ if passed(lease.rebind_s) => self.enter(now_ns, State::Rebinding),
+            State::Renewing => self.send(now_ns),
+            _ => self.enter(now_ns, State::Renewing),
         }
     }
 
     /// The lease ended. If the root file system depends on the address, the address is kept and
     /// requested again.
-    fn lost(&mut self, now: u64, kind: &'static str, why: &str) -> Vec<Action> {
+    fn lost(&mut self, now_ns: u64, kind: &'static str, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
-            return self.enter(now, State::Selecting);
+            return self.enter(now_ns, State::Selecting);
         };
         let line = format!("{why}: {}", fate(self.config.keep));
-        let mut actions = self.warn_of_lease(now, kind, line);
+        let mut actions = self.warn_of_lease(now_ns, kind, line);
         if self.config.keep {
             self.requested = Some(lease.address);
             self.has_ended = true;
@@ -425,8 +425,8 @@ impl Client {
             self.held = None;
             self.requested = None;
         }
-        self.began = now;
-        actions.extend(self.enter(now, State::Selecting));
+        self.began = now_ns;
+        actions.extend(self.enter(now_ns, State::Selecting));
         actions
     }
 }

@@ -234,10 +234,10 @@ impl Session {
     /// Whether an interface of this machine has the address. The list is read at most once a
     /// second, because a flood calls this for every packet.
     fn is_own(&mut self, address: &[u8]) -> bool {
-        let now = boottime_ns();
-        let is_old = now.saturating_sub(self.own.1) >= OWN_FOR;
+        let now_ns = boottime_ns();
+        let is_old = now_ns.saturating_sub(self.own.1) >= OWN_FOR;
         if is_old && !self.own.0.iter().any(|own| own == address) {
-            self.own = (own_addresses(&Root::new("/")), now);
+            self.own = (own_addresses(&Root::new("/")), now_ns);
         }
         self.own.0.iter().any(|own| own == address)
     }
@@ -363,11 +363,11 @@ struct Share {
 }
 
 impl Share {
-    /// Whether another packet, received at `now`, is decoded.
-    fn take(&mut self, now: u64) -> bool {
-        if now.saturating_sub(self.began_ns) >= SECOND {
+    /// Whether another packet, received at `now_ns`, is decoded.
+    fn take(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.began_ns) >= SECOND {
             *self = Share {
-                began_ns: now,
+                began_ns: now_ns,
                 taken: 0,
             };
         }
@@ -401,7 +401,11 @@ mod tests {
     #[test]
     fn a_flood_has_its_share_of_each_second() {
         let mut share = Share::default();
-        let mut taken = |from: u64| (from..from + 10_000).filter(|now| share.take(*now)).count();
+        let mut taken = |from: u64| {
+            (from..from + 10_000)
+                .filter(|now_ns| share.take(*now_ns))
+                .count()
+        };
         assert_eq!(taken(5 * SECOND), 128);
         assert_eq!(taken(6 * SECOND - 10_000), 0);
         assert_eq!(taken(6 * SECOND), 128);

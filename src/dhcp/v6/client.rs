@@ -142,24 +142,24 @@ impl Client {
     ///
     /// The client sends the first SOLICIT at once: duplicate address detection of the link-local
     /// address has already spread the nodes in time (RFC 4862 5.4.2).
-    pub fn start(&mut self, now: u64, known: Option<Ipv6Addr>) -> Vec<Action> {
+    pub fn start(&mut self, now_ns: u64, known: Option<Ipv6Addr>) -> Vec<Action> {
         self.requested = known;
-        self.enter(now, State::Soliciting)
+        self.enter(now_ns, State::Soliciting)
     }
 
     /// Continues with a lease that another process obtained and that is on the interface. A process
     /// that could not save its state may have renewed a lease that seems to have ended: the client
     /// asks the servers before it gives up such a lease.
-    pub fn resume(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+    pub fn resume(&mut self, now_ns: u64, lease: Lease) -> Vec<Action> {
         self.requested = Some(lease.address);
         self.held = Some(lease);
-        if self.is_over(now) {
-            self.chance_ns = now.saturating_add(CHANCE);
-            return self.enter(now, State::Rebinding);
+        if self.is_over(now_ns) {
+            self.chance_ns = now_ns.saturating_add(CHANCE);
+            return self.enter(now_ns, State::Rebinding);
         }
         self.state = State::Bound;
-        self.due = self.renewal(now);
-        self.wake(now)
+        self.due = self.renewal(now_ns);
+        self.wake(now_ns)
     }
 
     /// When [`Client::wake`] must be called, ns since kernel start.
@@ -182,9 +182,9 @@ impl Client {
         self.state
     }
 
-    /// Does what is due at `now`.
-    pub fn wake(&mut self, now: u64) -> Vec<Action> {
-        if self.due.is_none_or(|due| now < due) {
+    /// Does what is due at `now_ns`.
+    pub fn wake(&mut self, now_ns: u64) -> Vec<Action> {
+        if self.due.is_none_or(|due| now_ns < due) {
             return Vec::new();
         }
         let is_held = matches!(
@@ -192,23 +192,23 @@ impl Client {
             State::Bound | State::Renewing | State::Rebinding
         );
         // The client requests a kept address even after the lease has ended.
-        if self.is_over(now) && (is_held || !self.config.keep) {
-            return self.ended(now);
+        if self.is_over(now_ns) && (is_held || !self.config.keep) {
+            return self.ended(now_ns);
         }
         match self.state {
-            State::Waiting => self.enter(now, State::Soliciting),
-            State::Soliciting if !self.offers.is_empty() => self.enter(now, State::Requesting),
-            State::Soliciting => self.send(now),
-            State::Requesting => self.requesting(now),
-            State::Declining if self.sent >= DECLINES => self.after_decline(now),
-            State::Declining => self.send(now),
-            State::Bound | State::Renewing | State::Rebinding => self.holding(now),
+            State::Waiting => self.enter(now_ns, State::Soliciting),
+            State::Soliciting if !self.offers.is_empty() => self.enter(now_ns, State::Requesting),
+            State::Soliciting => self.send(now_ns),
+            State::Requesting => self.requesting(now_ns),
+            State::Declining if self.sent >= DECLINES => self.after_decline(now_ns),
+            State::Declining => self.send(now_ns),
+            State::Bound | State::Renewing | State::Rebinding => self.holding(now_ns),
         }
     }
 
     /// Whether the held lease has ended.
-    fn is_over(&self, now: u64) -> bool {
-        self.ends_ns().is_some_and(|ends| now >= ends)
+    fn is_over(&self, now_ns: u64) -> bool {
+        self.ends_ns().is_some_and(|ends| now_ns >= ends)
     }
 
     /// When the held lease ends; none: never, or no lease is held.
@@ -219,48 +219,50 @@ impl Client {
 
     /// A server probably answers now: the client repeats its request and restarts its waits, unless
     /// the next repetition is due within a moment.
-    pub fn hurry(&mut self, now: u64) -> Vec<Action> {
-        if !may_hurry(now, self.last_ns, self.due) {
+    pub fn hurry(&mut self, now_ns: u64) -> Vec<Action> {
+        if !may_hurry(now_ns, self.last_ns, self.due) {
             return Vec::new();
         }
         match self.state {
-            State::Soliciting | State::Renewing | State::Rebinding => self.enter(now, self.state),
+            State::Soliciting | State::Renewing | State::Rebinding => {
+                self.enter(now_ns, self.state)
+            }
             // Another server may be behind this link than the one that refused.
-            State::Waiting if self.declines == 0 => self.enter(now, State::Soliciting),
+            State::Waiting if self.declines == 0 => self.enter(now_ns, State::Soliciting),
             _ => Vec::new(),
         }
     }
 
     /// Asks all servers before the time of the held lease whether the lease is valid on this link (RFC
     /// 8415 18.2.12): the link may have other servers now.
-    pub fn verify(&mut self, now: u64) -> Vec<Action> {
+    pub fn verify(&mut self, now_ns: u64) -> Vec<Action> {
         if self.state != State::Bound {
             return Vec::new();
         }
-        self.enter(now, State::Rebinding)
+        self.enter(now_ns, State::Rebinding)
     }
 
     /// The answer to a REQUEST is missing.
-    fn requesting(&mut self, now: u64) -> Vec<Action> {
+    fn requesting(&mut self, now_ns: u64) -> Vec<Action> {
         if self.sent >= IMPATIENT && self.offers.len() > 1 {
             self.shun();
             self.offers.remove(0);
-            return self.enter(now, State::Requesting);
+            return self.enter(now_ns, State::Requesting);
         }
         if self.sent < REQUESTS {
-            return self.send(now);
+            return self.send(now_ns);
         }
         count(&mut self.counts.unanswered_requests);
         self.shun();
-        if self.is_over(now) {
-            return self.ended(now);
+        if self.is_over(now_ns) {
+            return self.ended(now_ns);
         }
         if self.held.is_some() {
             // The server forgot the lease and then did not answer: another server may know the
             // lease.
-            return self.enter(now, State::Rebinding);
+            return self.enter(now_ns, State::Rebinding);
         }
-        self.enter(now, State::Soliciting)
+        self.enter(now_ns, State::Soliciting)
     }
 
     /// Makes the requested server the last choice from now on.
@@ -273,7 +275,7 @@ impl Client {
     }
 
     /// Starts an exchange: a new transaction and its first message.
-    fn enter(&mut self, now: u64, state: State) -> Vec<Action> {
+    fn enter(&mut self, now_ns: u64, state: State) -> Vec<Action> {
         self.state = state;
         self.sent = 0;
         self.former = self.transaction;
@@ -281,75 +283,75 @@ impl Client {
         if state == State::Soliciting {
             self.offers.clear();
         }
-        self.send(now)
+        self.send(now_ns)
     }
 
     /// Sends the message of the exchange and sets the time of the next repetition (RFC 8415 15).
-    fn send(&mut self, now: u64) -> Vec<Action> {
+    fn send(&mut self, now_ns: u64) -> Vec<Action> {
         if self.sent == 0 {
-            self.requested_ns = now;
+            self.requested_ns = now_ns;
             self.wait_ns = 0;
         }
-        let Some(message) = self.message(now) else {
+        let Some(message) = self.message(now_ns) else {
             // No offer is left to request: the client looks for another server.
             self.state = State::Waiting;
-            self.due = Some(now.saturating_add(REFUSED));
+            self.due = Some(now_ns.saturating_add(REFUSED));
             return Vec::new();
         };
         count(&mut self.counts.sent);
-        self.last_ns = now;
+        self.last_ns = now_ns;
         self.wait_ns = self.next_wait();
-        let again = now.saturating_add(self.wait_ns);
+        let again = now_ns.saturating_add(self.wait_ns);
         let until = self.held.as_ref().and_then(|lease| match self.state {
             State::Renewing => lease.at(lease.rebind_s),
             State::Soliciting | State::Requesting if self.config.keep => None,
             _ => self.ends_ns(),
         });
-        let until = until.unwrap_or(u64::MAX).max(now.saturating_add(CLOSE));
+        let until = until.unwrap_or(u64::MAX).max(now_ns.saturating_add(CLOSE));
         self.due = Some(again.min(until));
         self.sent = self.sent.saturating_add(1);
         vec![Action::Send(message)]
     }
 
     /// When the current lease is renewed; none: never.
-    fn renewal(&mut self, now: u64) -> Option<u64> {
+    fn renewal(&mut self, now_ns: u64) -> Option<u64> {
         let lease = self.held.as_ref()?;
         let (renew, asked) = (lease.at(lease.renew_s), lease.requested_ns);
         let ends = lease.ends_ns();
         let at = renew.map(|at| early(&mut self.random, asked, at));
         let next = at.into_iter().chain(ends).min()?;
-        Some(next.max(now.saturating_add(CLOSE)))
+        Some(next.max(now_ns.saturating_add(CLOSE)))
     }
 
     /// Starts the exchange that the age of the lease requires.
-    fn holding(&mut self, now: u64) -> Vec<Action> {
+    fn holding(&mut self, now_ns: u64) -> Vec<Action> {
         let Some(lease) = &self.held else {
-            return self.enter(now, State::Soliciting);
+            return self.enter(now_ns, State::Soliciting);
         };
-        let passed = |at: Option<u64>| at.is_some_and(|at| now >= at);
+        let passed = |at: Option<u64>| at.is_some_and(|at| now_ns >= at);
         match self.state {
-            State::Rebinding => self.send(now),
-            _ if passed(lease.at(lease.rebind_s)) => self.enter(now, State::Rebinding),
-            State::Renewing => self.send(now),
-            _ => self.enter(now, State::Renewing),
+            State::Rebinding => self.send(now_ns),
+            _ if passed(lease.at(lease.rebind_s)) => self.enter(now_ns, State::Rebinding),
+            State::Renewing => self.send(now_ns),
+            _ => self.enter(now_ns, State::Renewing),
         }
     }
 
     /// The time of the lease has passed.
-    fn ended(&mut self, now: u64) -> Vec<Action> {
+    fn ended(&mut self, now_ns: u64) -> Vec<Action> {
         let lease = self.held.as_ref().map(Lease::address_text);
         let lease = lease.unwrap_or_default();
-        self.lost(now, "ended", &format!("the lease of {lease} has ended"))
+        self.lost(now_ns, "ended", &format!("the lease of {lease} has ended"))
     }
 
     /// The lease ended. If the root file system depends on the address, the address is kept and
     /// requested again.
-    fn lost(&mut self, now: u64, kind: impl Into<Cow<'static, str>>, why: &str) -> Vec<Action> {
+    fn lost(&mut self, now_ns: u64, kind: impl Into<Cow<'static, str>>, why: &str) -> Vec<Action> {
         let Some(lease) = self.held.clone() else {
-            return self.enter(now, State::Soliciting);
+            return self.enter(now_ns, State::Soliciting);
         };
         let line = format!("{why}: {}", fate(self.config.keep));
-        let mut actions = self.warn_of_lease(now, kind, line);
+        let mut actions = self.warn_of_lease(now_ns, kind, line);
         if self.config.keep {
             self.requested = Some(lease.address);
         } else {
@@ -357,32 +359,32 @@ impl Client {
             self.held = None;
             self.requested = None;
         }
-        actions.extend(self.enter(now, State::Soliciting));
+        actions.extend(self.enter(now_ns, State::Soliciting));
         actions
     }
 
     /// Another host has the granted address: the kernel's duplicate address detection found the
     /// other host. The client declines the address (DECLINE) and requests another address.
-    pub fn duplicate(&mut self, now: u64) -> Vec<Action> {
+    pub fn duplicate(&mut self, now_ns: u64) -> Vec<Action> {
         let Some(lease) = self.held.take() else {
             return Vec::new();
         };
         let what = format!("{} is in use by another host", lease.address);
         self.counts.taken = Some(what.clone());
         self.requested = None;
-        let mut actions = self.warn_of_lease(now, "taken", format!("{what}: declined"));
+        let mut actions = self.warn_of_lease(now_ns, "taken", format!("{what}: declined"));
         actions.push(Action::Lost(lease.address));
         self.declined = Some(lease);
-        actions.extend(self.enter(now, State::Declining));
+        actions.extend(self.enter(now_ns, State::Declining));
         actions
     }
 
-    fn after_decline(&mut self, now: u64) -> Vec<Action> {
+    fn after_decline(&mut self, now_ns: u64) -> Vec<Action> {
         let wait = after_decline(self.declines);
         self.declined = None;
         self.declines = self.declines.saturating_add(1);
         self.state = State::Waiting;
-        self.due = Some(now.saturating_add(wait));
+        self.due = Some(now_ns.saturating_add(wait));
         Vec::new()
     }
 }

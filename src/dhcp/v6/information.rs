@@ -169,12 +169,12 @@ pub struct Asker {
 impl Asker {
     /// Creates a client that sends its first message within a second. `seed` determines jitter and
     /// the transaction number.
-    pub fn new(duid: Vec<u8>, seed: u64, now: u64) -> Asker {
+    pub fn new(duid: Vec<u8>, seed: u64, now_ns: u64) -> Asker {
         let mut random = Random::new(seed);
         Asker {
             duid,
             transaction: random.next_u32() & TRANSACTION,
-            due: Some(now.saturating_add(random.below(DELAY))),
+            due: Some(now_ns.saturating_add(random.below(DELAY))),
             random,
             began_ns: 0,
             wait_ns: 0,
@@ -228,9 +228,9 @@ impl Asker {
         why
     }
 
-    /// Sends or repeats the message if it is due at `now`.
-    pub fn wake(&mut self, now: u64) -> Vec<Action> {
-        if self.due.is_none_or(|due| now < due) {
+    /// Sends or repeats the message if it is due at `now_ns`.
+    pub fn wake(&mut self, now_ns: u64) -> Vec<Action> {
+        if self.due.is_none_or(|due| now_ns < due) {
             return Vec::new();
         }
         let mut actions = Vec::new();
@@ -238,7 +238,7 @@ impl Asker {
             actions.extend(self.give_up().map(Action::Warn));
         }
         if self.counts.sent == 0 {
-            self.began_ns = now;
+            self.began_ns = now_ns;
         }
         count(&mut self.counts.sent);
         let slowest = self.slowest_s.map(|seconds| u64::from(seconds) * SECOND);
@@ -248,8 +248,8 @@ impl Asker {
         };
         // A tenth of jitter to either side (RFC 8415 15).
         self.wait_ns = base - base / 10 + self.random.below(base / 5);
-        self.due = Some(now.saturating_add(self.wait_ns));
-        actions.push(Action::Send(self.message(now)));
+        self.due = Some(now_ns.saturating_add(self.wait_ns));
+        actions.push(Action::Send(self.message(now_ns)));
         actions
     }
 
@@ -271,11 +271,11 @@ impl Asker {
         format!("{NO_NAME_SERVERS}: {why}")
     }
 
-    fn message(&self, now: u64) -> Message {
+    fn message(&self, now_ns: u64) -> Message {
         let mut message = Message::new(Kind::InformationRequest, self.transaction);
         let options = &mut message.options;
         options.push(option::CLIENT_ID, self.duid.clone());
-        let elapsed = elapsed(self.began_ns, now);
+        let elapsed = elapsed(self.began_ns, now_ns);
         options.push(option::ELAPSED_TIME, elapsed.to_be_bytes());
         let codes: Vec<u8> = REQUESTED.iter().flat_map(|c| c.to_be_bytes()).collect();
         options.push(option::REQUEST, codes);

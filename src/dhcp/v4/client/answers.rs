@@ -24,7 +24,7 @@ impl Client {
     }
 
     /// Handles a message from the link.
-    pub fn received(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    pub fn received(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         if message.op != 2 {
             return Vec::new();
         }
@@ -39,18 +39,18 @@ impl Client {
             return Vec::new();
         }
         if let Some(why) = self.not_our_hardware(message) {
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         match (message.kind, self.state) {
-            (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now, message),
+            (Kind::Offer, State::Selecting | State::Requesting) => self.offered(now_ns, message),
             (
                 Kind::Ack,
                 State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
-            ) => self.acknowledged(now, message),
+            ) => self.acknowledged(now_ns, message),
             (
                 Kind::Nak,
                 State::Requesting | State::Rebooting | State::Renewing | State::Rebinding,
-            ) => self.refused(now, message),
+            ) => self.refused(now_ns, message),
             // FORCERENEW is ignored too: its sender cannot be verified (RFC 3203 5.4).
             _ => {
                 count(&mut self.counts.unsolicited);
@@ -60,32 +60,32 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
+    fn reject(&mut self, now_ns: u64, message: &Answer, why: &Reason) -> Vec<Action> {
         count(&mut self.counts.unusable);
         let from = message
             .server
             .map_or_else(String::new, |server| format!(" from {server}"));
         let what = format!("{}{from}: {why}", message.kind);
-        let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
+        let lines = self.warn(now_ns, why.kind.clone(), format!("not usable: {what}"));
         Counts::note(&mut self.counts.why_unusable, !lines.is_empty(), what);
         lines
     }
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
     /// since the last lease.
-    fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
-        let line = self.brake.pass(now, kind, line);
+    fn warn(&mut self, now_ns: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now_ns, kind, line);
         line.into_iter().map(Action::Warn).collect()
     }
 
     /// Like `warn`, about a lease.
     pub(super) fn warn_of_lease(
         &mut self,
-        now: u64,
+        now_ns: u64,
         kind: &'static str,
         line: String,
     ) -> Vec<Action> {
-        let line = self.of_lease.pass(now, kind, line);
+        let line = self.of_lease.pass(now_ns, kind, line);
         line.into_iter().map(Action::Warn).collect()
     }
 
@@ -105,10 +105,10 @@ impl Client {
         (!is_same).then(|| Reason::new("other hardware", text()))
     }
 
-    fn offered(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    fn offered(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         let offer = match &message.grant {
             Ok(grant) => grant.lease(self.requested_ns),
-            Err(why) => return self.reject(now, message, why),
+            Err(why) => return self.reject(now_ns, message, why),
         };
         if let Some(held) = self
             .held
@@ -117,7 +117,7 @@ impl Client {
         {
             let why = format!("{}, but {} is kept", offer.address, held.address);
             let why = Reason::new("another address is kept", why);
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         count(&mut self.counts.offers);
         let known = |other: &Lease| other.server == offer.server;
@@ -137,10 +137,10 @@ impl Client {
         if !is_shunned {
             // Goes before the offers of shunned servers that arrived earlier.
             self.offers.rotate_right(1);
-            return self.enter(now, State::Requesting);
+            return self.enter(now_ns, State::Requesting);
         }
         if is_first {
-            self.due = Some(now.saturating_add(GRACE));
+            self.due = Some(now_ns.saturating_add(GRACE));
         }
         Vec::new()
     }
@@ -186,16 +186,20 @@ impl Client {
         }
     }
 
-    fn acknowledged(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    fn acknowledged(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         let mut lease = match &message.grant {
             Ok(grant) => grant.lease(self.requested_ns),
-            Err(why) => return self.reject(now, message, why),
+            Err(why) => return self.reject(now_ns, message, why),
         };
         if self
             .answering()
             .is_some_and(|server| server != lease.server)
         {
-            return self.reject(now, message, &"the request went to another server".into());
+            return self.reject(
+                now_ns,
+                message,
+                &"the request went to another server".into(),
+            );
         }
         let requested = match self.state {
             State::Requesting => self.offers.first().map(|offer| offer.address),
@@ -205,7 +209,7 @@ impl Client {
         if requested != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         count(&mut self.counts.replies);
         if let Some(held) = &self.held {
@@ -216,13 +220,13 @@ impl Client {
                 lease.renew_s = lease.renew_s.min(held.renew_s);
                 lease.rebind_s = lease.rebind_s.min(held.rebind_s);
             }
-            return self.bound(now, lease);
+            return self.bound(now_ns, lease);
         }
-        self.begin_probing(now, lease)
+        self.begin_probing(now_ns, lease)
     }
 
     /// The client uses the lease from now on.
-    pub(super) fn bound(&mut self, now: u64, lease: Lease) -> Vec<Action> {
+    pub(super) fn bound(&mut self, now_ns: u64, lease: Lease) -> Vec<Action> {
         self.state = State::Bound;
         self.requested = Some(lease.address);
         self.held = Some(lease);
@@ -232,16 +236,20 @@ impl Client {
         self.naks = 0;
         self.brake.loosen();
         self.of_lease.loosen();
-        self.due = self.next_time(now);
+        self.due = self.next_time(now_ns);
         vec![Action::Bound]
     }
 
-    fn refused(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    fn refused(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         let Some(server) = message.server else {
-            return self.reject(now, message, &"no server identifier (option 54)".into());
+            return self.reject(now_ns, message, &"no server identifier (option 54)".into());
         };
         if self.answering().is_some_and(|expected| expected != server) {
-            return self.reject(now, message, &"the request went to another server".into());
+            return self.reject(
+                now_ns,
+                message,
+                &"the request went to another server".into(),
+            );
         }
         let words = message.words.as_str();
         let why = if words.is_empty() {
@@ -253,7 +261,7 @@ impl Client {
             )
         };
         count(&mut self.counts.refusals);
-        let actions = self.after_refusal(now, server, &why);
+        let actions = self.after_refusal(now_ns, server, &why);
         let is_logged = actions
             .iter()
             .any(|action| matches!(action, Action::Warn(_)));
@@ -261,25 +269,25 @@ impl Client {
         actions
     }
 
-    fn after_refusal(&mut self, now: u64, server: Ipv4Addr, why: &str) -> Vec<Action> {
+    fn after_refusal(&mut self, now_ns: u64, server: Ipv4Addr, why: &str) -> Vec<Action> {
         if self.has_ended && self.state == State::Rebooting {
             // Only the next DISCOVER can bring the address back.
             return Vec::new();
         }
         if self.held.is_some() && !matches!(self.state, State::Requesting) {
-            return self.lost(now, "refused", why);
+            return self.lost(now_ns, "refused", why);
         }
-        let mut actions = self.warn_of_lease(now, "NAK", why.to_owned());
+        let mut actions = self.warn_of_lease(now_ns, "NAK", why.to_owned());
         if self.state == State::Rebooting {
             self.requested = None;
-            actions.extend(self.enter(now, State::Selecting));
+            actions.extend(self.enter(now_ns, State::Selecting));
             return actions;
         }
         // A server that offers and refuses must not cause a storm.
         self.shun(Some(server));
         self.state = State::Waiting;
         let wait = self.backoff(self.naks);
-        self.due = Some(now.saturating_add(wait));
+        self.due = Some(now_ns.saturating_add(wait));
         self.naks = self.naks.saturating_add(1);
         actions
     }

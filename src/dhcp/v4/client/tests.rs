@@ -22,7 +22,7 @@ const UNSPECIFIED: Destination = Destination::Link(Ipv4Addr::UNSPECIFIED);
 
 struct Talk {
     client: Client,
-    now: u64,
+    now_ns: u64,
     sent: Option<Message>,
     actions: Vec<Action>,
 }
@@ -39,7 +39,7 @@ impl Talk {
         };
         Talk {
             client: Client::new(config, 7),
-            now: 100 * S,
+            now_ns: 100 * S,
             sent: None,
             actions: Vec::new(),
         }
@@ -69,7 +69,7 @@ impl Talk {
     }
 
     fn start(&mut self, known: Option<Ipv4Addr>) -> &mut Talk {
-        let actions = self.client.start(self.now, known);
+        let actions = self.client.start(self.now_ns, known);
         self.note(actions)
     }
 
@@ -91,14 +91,14 @@ impl Talk {
     }
 
     fn hear_this(&mut self, message: &Message) -> &mut Talk {
-        let actions = self.client.received(self.now, &Answer::of(message));
+        let actions = self.client.received(self.now_ns, &Answer::of(message));
         self.note(actions)
     }
 
     /// Advances the clock to the next due time and wakes the client.
     fn wake(&mut self) -> &mut Talk {
-        self.now = self.client.due().unwrap().max(self.now);
-        let actions = self.client.wake(self.now);
+        self.now_ns = self.client.due().unwrap().max(self.now_ns);
+        let actions = self.client.wake(self.now_ns);
         self.note(actions)
     }
 
@@ -140,7 +140,7 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
     assert_eq!(request.address(option::SERVER), Some(GOOD));
     assert_eq!(request.address(option::REQUESTED), Some(MINE));
     assert!(request.broadcast && request.ciaddr.is_unspecified());
-    let requested = talk.now;
+    let requested = talk.now_ns;
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
@@ -150,7 +150,7 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
     assert!(talk.client.is_probing());
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
-    assert_eq!(talk.now - requested, 9 * S / 10);
+    assert_eq!(talk.now_ns - requested, 9 * S / 10);
     assert_eq!(talk.client.state(), State::Bound);
     // The client renews as usual; its ARP probes are over.
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
@@ -163,9 +163,9 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
     talk.start(None);
     let mut waits = Vec::new();
     for _ in 0..7 {
-        let before = talk.now;
+        let before = talk.now_ns;
         assert_eq!(talk.wake().sent(), "DISCOVER");
-        waits.push(talk.now - before);
+        waits.push(talk.now_ns - before);
     }
     for (wait, base) in waits.iter().zip([1, 2, 4, 8, 16, 16, 16]) {
         let jitter = (base * S / 2).min(S);
@@ -177,7 +177,7 @@ fn retries_double_with_jitter_up_to_sixteen_seconds() {
     assert!(waits[4] != waits[5]);
     assert_eq!(
         talk.sent.as_ref().unwrap().secs,
-        (talk.now / S - 100) as u16
+        (talk.now_ns / S - 100) as u16
     );
 }
 
@@ -221,7 +221,7 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
         sender_address: MINE,
         ..Arp::probe(HardwareType::InfiniBand, &[0xee; 20], MINE)
     };
-    let actions = talk.client.arp(talk.now, &reply);
+    let actions = talk.client.arp(talk.now_ns, &reply);
     let owner = "ee:".repeat(19) + "ee";
     assert_eq!(
         talk.note(actions).sent(),
@@ -237,16 +237,16 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
     assert_eq!(decline.address(option::REQUESTED), Some(MINE));
     assert_eq!(decline.address(option::SERVER), Some(GOOD));
     assert_eq!(decline.option(option::PARAMETERS), None);
-    let before = talk.now;
+    let before = talk.now_ns;
     assert_eq!(talk.wake().sent(), "DISCOVER");
-    assert_eq!(talk.now - before, S);
+    assert_eq!(talk.now_ns - before, S);
     // The second DECLINE waits ten seconds.
     talk.hear(Kind::Offer, GOOD, MINE, 600);
     talk.hear(Kind::Ack, GOOD, MINE, 600);
-    let actions = talk.client.arp(talk.now, &reply);
-    let before = talk.note(actions).now;
+    let actions = talk.client.arp(talk.now_ns, &reply);
+    let before = talk.note(actions).now_ns;
     assert_eq!(talk.wake().sent(), "DISCOVER");
-    assert_eq!(talk.now - before, 10 * S);
+    assert_eq!(talk.now_ns - before, 10 * S);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn the_probes_start_again_after_an_arp_message_that_was_not_decoded() {
     talk.hear(Kind::Ack, GOOD, MINE, 600);
     talk.wake().wake();
     let deaf = |talk: &mut Talk| {
-        let actions = talk.client.deaf_to_arp(talk.now);
+        let actions = talk.client.deaf_to_arp(talk.now_ns);
         talk.note(actions).sent()
     };
     assert_eq!(
@@ -288,9 +288,9 @@ fn a_probe_that_could_not_be_sent_does_not_count() {
     let mut talk = probing(600);
     for _ in 0..9 {
         talk.client.probe_not_sent();
-        let before = talk.now;
+        let before = talk.now_ns;
         assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
-        assert!(talk.now > before);
+        assert!(talk.now_ns > before);
     }
     for _ in 0..2 {
         assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
@@ -303,7 +303,7 @@ fn a_probe_that_could_not_be_sent_does_not_count() {
         talk.client.probe_not_sent();
         talk.wake();
     }
-    assert!((ends..ends + S).contains(&talk.now));
+    assert!((ends..ends + S).contains(&talk.now_ns));
     assert_eq!(
         talk.sent(),
         "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
@@ -314,26 +314,26 @@ fn a_probe_that_could_not_be_sent_does_not_count() {
 fn the_probes_begin_again_with_the_carrier() {
     let mut talk = probing(600);
     talk.wake().wake();
-    talk.client.set_carrier(talk.now, false);
+    talk.client.set_carrier(talk.now_ns, false);
     let ends = talk.client.lease().unwrap().ends_ns();
     assert_eq!((talk.client.due(), ends.is_some()), (ends, true));
-    talk.now += 9 * S;
-    let actions = talk.client.wake(talk.now);
+    talk.now_ns += 9 * S;
+    let actions = talk.client.wake(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "");
     for _ in 0..2 {
-        talk.client.set_carrier(talk.now, true);
-        assert_eq!(talk.client.due(), Some(talk.now));
+        talk.client.set_carrier(talk.now_ns, true);
+        assert_eq!(talk.client.due(), Some(talk.now_ns));
     }
     for _ in 0..3 {
         assert_eq!(talk.wake().sent(), "probe 10.0.0.5");
         let due = talk.client.due();
-        talk.client.set_carrier(talk.now, true);
+        talk.client.set_carrier(talk.now_ns, true);
         assert_eq!(talk.client.due(), due);
     }
     assert_eq!(talk.wake().sent(), "unopposed 10.0.0.5");
     // The lease ends without carrier too.
     let mut talk = probing(60);
-    talk.client.set_carrier(talk.now, false);
+    talk.client.set_carrier(talk.now_ns, false);
     assert_eq!(
         talk.wake().sent(),
         "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
@@ -343,7 +343,7 @@ fn the_probes_begin_again_with_the_carrier() {
     talk.wake().wake().wake();
     assert_eq!(talk.client.state(), State::Bound);
     let due = talk.client.due();
-    talk.client.set_carrier(talk.now, false);
+    talk.client.set_carrier(talk.now_ns, false);
     assert_eq!(talk.client.due(), due);
 }
 
@@ -431,7 +431,7 @@ fn a_server_that_offers_and_is_silent_gives_way_to_the_other_offer() {
         talk.sent.as_ref().unwrap().address(option::SERVER),
         Some(GOOD)
     );
-    assert!(talk.now - 100 * S < 5 * S);
+    assert!(talk.now_ns - 100 * S < 5 * S);
     assert_eq!(
         talk.hear(Kind::Ack, GOOD, MINE, 600).sent(),
         "bound, probe 10.0.0.5"
@@ -449,7 +449,7 @@ fn a_server_that_failed_us_waits_for_a_better_one_and_gets_its_turn_if_none_come
     assert_eq!(talk.wake().sent(), "DISCOVER");
     assert_eq!(talk.client.counts().unanswered_requests, 1);
     assert_eq!(talk.hear(Kind::Offer, EVIL, OTHER, 600).sent(), "");
-    let before = talk.now;
+    let before = talk.now_ns;
     assert_eq!(talk.hear(Kind::Offer, GOOD, MINE, 600).sent(), "REQUEST");
     assert_eq!(
         talk.sent.as_ref().unwrap().address(option::SERVER),
@@ -463,7 +463,7 @@ fn a_server_that_failed_us_waits_for_a_better_one_and_gets_its_turn_if_none_come
     }
     talk.hear(Kind::Offer, EVIL, OTHER, 600);
     assert_eq!(talk.wake().sent(), "REQUEST");
-    assert!(talk.now > before);
+    assert!(talk.now_ns > before);
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn a_nak_starts_anew_after_a_while_and_never_makes_a_storm() {
     talk.start(None);
     let mut messages = 0;
     let mut logged = Vec::new();
-    while talk.now < 160 * S {
+    while talk.now_ns < 160 * S {
         talk.hear(Kind::Offer, GOOD, MINE, 600);
         let mut nak = talk.answer(Kind::Nak, GOOD, MINE, 0);
         nak.options
@@ -555,8 +555,8 @@ fn a_lease_counts_from_the_request_that_its_server_answered() {
         assert_eq!(talk.hear_this(&late).sent(), "");
         assert_eq!(talk.client.state(), state);
     }
-    let requested = talk.now;
-    talk.now += S;
+    let requested = talk.now_ns;
+    talk.now_ns += S;
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.lease().unwrap().requested_ns, requested);
 }
@@ -595,24 +595,24 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     let mut talk = Talk::bound(false, 6000);
     let requested = talk.client.lease().unwrap().requested_ns;
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
-    assert!((2850 * S..=3000 * S).contains(&(talk.now - requested)));
+    assert!((2850 * S..=3000 * S).contains(&(talk.now_ns - requested)));
     let renew = talk.sent.clone().unwrap();
     assert_eq!(renew.ciaddr, MINE);
     assert!(!renew.broadcast);
     assert_eq!(renew.address(option::REQUESTED), None);
     assert_eq!(renew.address(option::SERVER), None);
     // Each wait is half the time to T2, and at least a minute.
-    let mut last = talk.now;
+    let mut last = talk.now_ns;
     let mut renewals = 1;
     while talk.wake().sent() == "REQUEST to 10.0.0.1" {
-        assert!(talk.now - last >= 60 * S);
-        last = talk.now;
+        assert!(talk.now_ns - last >= 60 * S);
+        last = talk.now_ns;
         renewals += 1;
     }
     assert!((5..=8).contains(&renewals), "{renewals}");
     assert_eq!(talk.sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebinding);
-    assert_eq!(talk.now - requested, 5250 * S);
+    assert_eq!(talk.now_ns - requested, 5250 * S);
     assert_eq!(
         talk.actions.last(),
         Some(&Action::Send(
@@ -623,7 +623,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
     // Another server extends the lease.
     assert_eq!(talk.hear(Kind::Ack, EVIL, MINE, 6000).sent(), "bound");
     assert_eq!(talk.client.lease().unwrap().server, EVIL);
-    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now_ns);
 }
 
 #[test]
@@ -682,9 +682,9 @@ fn a_server_that_pings_before_an_offer_grants_a_kept_address_by_init_reboot() {
     }
     let mut waits = Vec::new();
     for message in ["REQUEST", "DISCOVER"].repeat(8) {
-        let before = talk.now;
+        let before = talk.now_ns;
         assert_eq!(talk.wake().sent(), message);
-        waits.push((talk.now - before) / S);
+        waits.push((talk.now_ns - before) / S);
         // dhcpd offers another address: its own ping found this one in use.
         let offer = talk.hear(Kind::Offer, GOOD, OTHER, 600).sent();
         assert!(!offer.contains("REQUEST"), "{offer}");
@@ -700,7 +700,7 @@ fn a_server_that_pings_before_an_offer_grants_a_kept_address_by_init_reboot() {
     assert_eq!(talk.wake().sent(), "REQUEST");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     assert_eq!(talk.client.state(), State::Bound);
-    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now_ns);
 }
 
 #[test]
@@ -713,8 +713,8 @@ fn a_lease_for_ever_needs_nothing_more() {
 fn a_lease_of_a_second_makes_no_storm() {
     let mut talk = Talk::bound(false, 1);
     let mut requests = 0;
-    let end = talk.now + 60 * S;
-    while talk.now < end {
+    let end = talk.now_ns + 60 * S;
+    while talk.now_ns < end {
         talk.wake();
         if talk.actions.iter().any(|a| matches!(a, Action::Send(..))) {
             requests += 1;
@@ -733,14 +733,14 @@ fn a_lease_of_a_second_makes_no_storm() {
 fn a_lease_of_another_process_goes_on() {
     let lease = Talk::bound(false, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(false);
-    talk.now = lease.requested_ns + 100 * S;
-    let actions = talk.client.resume(talk.now, lease.clone(), false);
+    talk.now_ns = lease.requested_ns + 100 * S;
+    let actions = talk.client.resume(talk.now_ns, lease.clone(), false);
     assert_eq!(talk.note(actions).sent(), "");
     assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
     // The earlier process stopped before its probes were over.
     let mut talk = Talk::new(false);
-    talk.now = lease.requested_ns + S;
-    let actions = talk.client.resume(talk.now, lease, true);
+    talk.now_ns = lease.requested_ns + S;
+    let actions = talk.client.resume(talk.now_ns, lease, true);
     assert_eq!(talk.note(actions).sent(), "probe 10.0.0.5");
     assert!(talk.client.is_probing());
     assert_eq!(talk.wake().sent(), "probe 10.0.0.5");

@@ -28,7 +28,7 @@ impl Client {
     }
 
     /// Handles a message to the client's port.
-    pub fn received(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    pub fn received(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         if !matches!(message.kind, Kind::Advertise | Kind::Reply) {
             // RECONFIGURE is ignored too: the client never accepted reconfiguration (RFC 8415
             // 18.2.11).
@@ -47,30 +47,34 @@ impl Client {
             return Vec::new();
         }
         let Some(server) = message.server_id.as_deref() else {
-            return self.reject(now, message, &"no server identifier (option 2)".into());
+            return self.reject(now_ns, message, &"no server identifier (option 2)".into());
         };
         if message.client_id.is_none() {
-            return self.reject(now, message, &"no client identifier (option 1)".into());
+            return self.reject(now_ns, message, &"no client identifier (option 1)".into());
         }
         let is_expected = match self.expected() {
             Some(asked) => unhex(asked).as_deref() == Some(server),
             None => true,
         };
         match (message.kind, self.state) {
-            (Kind::Advertise, State::Soliciting) => self.offered(now, message),
+            (Kind::Advertise, State::Soliciting) => self.offered(now_ns, message),
             (Kind::Reply, State::Soliciting) if message.is_rapid && self.held.is_none() => {
-                self.granted(now, message)
+                self.granted(now_ns, message)
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Declining)
                 if !is_expected =>
             {
-                self.reject(now, message, &"the request went to another server".into())
+                self.reject(
+                    now_ns,
+                    message,
+                    &"the request went to another server".into(),
+                )
             }
             (Kind::Reply, State::Requesting | State::Renewing | State::Rebinding) => {
-                self.granted(now, message)
+                self.granted(now_ns, message)
             }
             // Any REPLY ends the DECLINE exchange, whatever its status.
-            (Kind::Reply, State::Declining) => self.after_decline(now),
+            (Kind::Reply, State::Declining) => self.after_decline(now_ns),
             _ => {
                 count(&mut self.counts.unsolicited);
                 Vec::new()
@@ -90,50 +94,50 @@ impl Client {
     }
 
     /// Counts an unusable answer with its reason; the client waits for the next answer.
-    fn reject(&mut self, now: u64, message: &Answer, why: &Reason) -> Vec<Action> {
+    fn reject(&mut self, now_ns: u64, message: &Answer, why: &Reason) -> Vec<Action> {
         count(&mut self.counts.unusable);
         let what = format!("{} from {}: {why}", message.kind, message.from);
-        let lines = self.warn(now, why.kind.clone(), format!("not usable: {what}"));
+        let lines = self.warn(now_ns, why.kind.clone(), format!("not usable: {what}"));
         Counts::note(&mut self.counts.why_unusable, !lines.is_empty(), what);
         lines
     }
 
     /// A warning about an answer; none after a warning of the same kind, or after too many others,
     /// since the last lease.
-    fn warn(&mut self, now: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
-        let line = self.brake.pass(now, kind, line);
+    fn warn(&mut self, now_ns: u64, kind: Cow<'static, str>, line: String) -> Vec<Action> {
+        let line = self.brake.pass(now_ns, kind, line);
         line.into_iter().map(Action::Warn).collect()
     }
 
     /// Like `warn`, about a lease.
     pub(super) fn warn_of_lease(
         &mut self,
-        now: u64,
+        now_ns: u64,
         kind: impl Into<Cow<'static, str>>,
         line: String,
     ) -> Vec<Action> {
-        let line = self.of_lease.pass(now, kind, line);
+        let line = self.of_lease.pass(now_ns, kind, line);
         line.into_iter().map(Action::Warn).collect()
     }
 
     /// Counts a refusal with its reason, and logs it.
-    fn note_refusal(&mut self, now: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
+    fn note_refusal(&mut self, now_ns: u64, from: Ipv6Addr, refusal: &Refusal) -> Vec<Action> {
         count(&mut self.counts.refusals);
         let what = format!("server {from} refuses: {refusal}");
-        let lines = self.warn(now, refusal.kind(), what.clone());
+        let lines = self.warn(now_ns, refusal.kind(), what.clone());
         Counts::note(&mut self.counts.why_refused, !lines.is_empty(), what);
         lines
     }
 
-    fn offered(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    fn offered(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         self.slow_down(message);
         let lease = match self.lease_of(message) {
             Ok(lease) => lease,
-            Err(Refusal::Unusable(why)) => return self.reject(now, message, &why),
-            Err(refusal) => return self.note_refusal(now, message.from, &refusal),
+            Err(Refusal::Unusable(why)) => return self.reject(now_ns, message, &why),
+            Err(refusal) => return self.note_refusal(now_ns, message.from, &refusal),
         };
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         count(&mut self.counts.offers);
         let known = |other: &Offer| other.lease.server_id == lease.server_id;
@@ -154,12 +158,12 @@ impl Client {
         let first_wait_is_over = self.sent > 1;
         if is_shunned {
             if first_wait_is_over && self.offers.len() == 1 {
-                self.due = Some(now.saturating_add(GRACE));
+                self.due = Some(now_ns.saturating_add(GRACE));
             }
             return Vec::new();
         }
         if preference == AT_ONCE || first_wait_is_over {
-            return self.enter(now, State::Requesting);
+            return self.enter(now_ns, State::Requesting);
         }
         Vec::new()
     }
@@ -197,7 +201,7 @@ impl Client {
     }
 
     /// Handles an answer that grants or refuses.
-    fn granted(&mut self, now: u64, message: &Answer) -> Vec<Action> {
+    fn granted(&mut self, now_ns: u64, message: &Answer) -> Vec<Action> {
         self.slow_down(message);
         let requested = self.context(message.from).requested;
         let is_renewal = matches!(self.state, State::Renewing | State::Rebinding);
@@ -205,19 +209,19 @@ impl Client {
         let is_withdrawn = is_renewal && message.is_withdrawn;
         let lease = match self.lease_of(message) {
             answer if is_withdrawn && (self.config.keep || answer.is_err()) => {
-                return self.refused(now, message, &Refusal::Ended);
+                return self.refused(now_ns, message, &Refusal::Ended);
             }
             Ok(lease) => self.shortened(lease),
-            Err(Refusal::Unusable(why)) => return self.reject(now, message, &why),
-            Err(refusal) => return self.refused(now, message, &refusal),
+            Err(Refusal::Unusable(why)) => return self.reject(now_ns, message, &why),
+            Err(refusal) => return self.refused(now_ns, message, &refusal),
         };
         if is_renewal && !is_withdrawn && requested != Some(lease.address) {
             let why = format!("{} was not requested", lease.address);
             let why = Reason::new("an address that was not requested", why);
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         if let Some(why) = self.is_kept_from(&lease) {
-            return self.reject(now, message, &why);
+            return self.reject(now_ns, message, &why);
         }
         count(&mut self.counts.replies);
         let mut actions = Vec::new();
@@ -237,7 +241,7 @@ impl Client {
         self.held = Some(lease);
         self.offers.clear();
         self.shunned.clear();
-        self.due = self.renewal(now);
+        self.due = self.renewal(now_ns);
         actions.push(Action::Bound);
         actions
     }
@@ -250,12 +254,12 @@ impl Client {
     }
 
     /// Handles the refusal of the answering server.
-    fn refused(&mut self, now: u64, message: &Answer, refusal: &Refusal) -> Vec<Action> {
+    fn refused(&mut self, now_ns: u64, message: &Answer, refusal: &Refusal) -> Vec<Action> {
         let from = message.from;
-        let mut actions = self.note_refusal(now, from, refusal);
+        let mut actions = self.note_refusal(now_ns, from, refusal);
         match self.state {
             State::Renewing | State::Rebinding if *refusal == Refusal::Ended => {
-                return self.lost(now, refusal.kind(), &format!("server {from}: {refusal}"));
+                return self.lost(now_ns, refusal.kind(), &format!("server {from}: {refusal}"));
             }
             // The server has no record of the lease: the client requests the same address as if the
             // server had offered it (18.2.10.1).
@@ -273,11 +277,11 @@ impl Client {
                     })
                     .into_iter()
                     .collect();
-                actions.extend(self.enter(now, State::Requesting));
+                actions.extend(self.enter(now_ns, State::Requesting));
             }
             State::Requesting if self.is_own_server(message) && !self.config.keep => {
                 let why = format!("server {from} refuses: {refusal}");
-                return self.lost(now, refusal.kind(), &why);
+                return self.lost(now_ns, refusal.kind(), &why);
             }
             State::Requesting => {
                 self.shun();
@@ -298,7 +302,7 @@ impl Client {
                     State::Waiting
                 };
                 let ends = self.ends_ns().filter(|_| is_valid).unwrap_or(u64::MAX);
-                self.due = Some(now.saturating_add(wait).min(ends));
+                self.due = Some(now_ns.saturating_add(wait).min(ends));
             }
             // Other servers may still grant the address.
             _ => {}

@@ -24,7 +24,7 @@ fn link(server: u8) -> Ipv6Addr {
 
 struct Talk {
     client: Client,
-    now: u64,
+    now_ns: u64,
     sent: Option<Message>,
     actions: Vec<Action>,
 }
@@ -40,7 +40,7 @@ impl Talk {
         };
         Talk {
             client: Client::new(config, 7),
-            now: 100 * S,
+            now_ns: 100 * S,
             sent: None,
             actions: Vec::new(),
         }
@@ -72,14 +72,14 @@ impl Talk {
     }
 
     fn start(&mut self) -> &mut Talk {
-        let actions = self.client.start(self.now, None);
+        let actions = self.client.start(self.now_ns, None);
         self.note(actions)
     }
 
     /// Advances the clock to the next due time.
     fn wake(&mut self) -> &mut Talk {
-        self.now = self.client.due().unwrap();
-        let actions = self.client.wake(self.now);
+        self.now_ns = self.client.due().unwrap();
+        let actions = self.client.wake(self.now_ns);
         self.note(actions)
     }
 
@@ -142,7 +142,7 @@ impl Talk {
     fn hear(&mut self, message: &Message, server: u8) -> &mut Talk {
         let context = self.client.context(link(server));
         let answer = Answer::of(message, &context);
-        let actions = self.client.received(self.now, &answer);
+        let actions = self.client.received(self.now_ns, &answer);
         self.note(actions)
     }
 
@@ -201,9 +201,9 @@ fn else_the_best_of_the_first_wait_is_taken() {
     talk.offer(GOOD, MINE, 9);
     talk.offer(EVIL, OTHER, 9);
     assert_eq!(talk.actions, []);
-    let began = talk.now;
+    let began = talk.now_ns;
     talk.wake();
-    let waited = talk.now - began;
+    let waited = talk.now_ns - began;
     assert!(waited > S && waited <= S + S / 10 + 1, "{waited}");
     assert_eq!(talk.last(), (Kind::Request, Some(GOOD), Some(MINE)));
 }
@@ -239,9 +239,9 @@ fn silence_is_answered_by_waits_that_double_up_to_sixteen_seconds() {
     talk.start();
     let transaction = talk.sent.as_ref().unwrap().transaction;
     for expected in [1, 2, 4, 8, 16, 16, 16] {
-        let began = talk.now;
+        let began = talk.now_ns;
         talk.wake();
-        let waited = (talk.now - began) as f64 / S as f64;
+        let waited = (talk.now_ns - began) as f64 / S as f64;
         let off = (waited / f64::from(expected) - 1.0).abs();
         // Each wait doubles the wait before, including its jitter.
         assert!(off <= 0.35, "{waited} s instead of {expected}");
@@ -254,20 +254,20 @@ fn silence_is_answered_by_waits_that_double_up_to_sixteen_seconds() {
         .options
         .first(option::ELAPSED_TIME);
     let elapsed = u16::from_be_bytes(elapsed.unwrap().try_into().unwrap());
-    assert_eq!(u64::from(elapsed), (talk.now - 100 * S) / (S / 100));
+    assert_eq!(u64::from(elapsed), (talk.now_ns - 100 * S) / (S / 100));
 }
 
 #[test]
 fn a_hurried_client_does_not_wait_for_the_repetition() {
     let mut talk = Talk::new(false);
     talk.start();
-    assert_eq!(talk.client.hurry(talk.now + S / 2), []);
+    assert_eq!(talk.client.hurry(talk.now_ns + S / 2), []);
     talk.wake().wake().wake();
-    talk.now += S;
-    let actions = talk.client.hurry(talk.now);
+    talk.now_ns += S;
+    let actions = talk.client.hurry(talk.now_ns);
     talk.note(actions);
     assert_eq!(talk.last().0, Kind::Solicit);
-    let wait = talk.client.due().unwrap() - talk.now;
+    let wait = talk.client.due().unwrap() - talk.now_ns;
     assert!(wait <= S + S / 10 + 1, "{wait}");
     assert_eq!(Talk::bound(false, 60).client.hurry(101 * S), []);
 }
@@ -367,7 +367,7 @@ fn a_refusal_is_logged_and_causes_no_storm() {
     assert_eq!(talk.client.counts().refusals, 2);
     assert_eq!(talk.client.counts().why_refused.as_ref(), Some(&line));
     // A server that offers and then refuses, again and again.
-    let began = talk.now;
+    let began = talk.now_ns;
     for round in 0..6 {
         if round > 0 {
             talk.wake();
@@ -382,26 +382,26 @@ fn a_refusal_is_logged_and_causes_no_storm() {
         talk.hear(&refusal, GOOD);
         assert_eq!(talk.state(), State::Waiting);
     }
-    assert!(talk.now - began > 30 * S, "{}", talk.now - began);
+    assert!(talk.now_ns - began > 30 * S, "{}", talk.now_ns - began);
 }
 
 #[test]
 fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     let mut talk = Talk::bound(false, 1000);
-    let began = talk.now;
+    let began = talk.now_ns;
     talk.wake();
-    let age = (talk.now - began) / S;
+    let age = (talk.now_ns - began) / S;
     assert!((475..=500).contains(&age), "renewed after {age} s");
     assert_eq!(talk.last(), (Kind::Renew, Some(GOOD), Some(MINE)));
     talk.grant(GOOD, MINE, 1000);
     assert_eq!(talk.actions, [Action::Bound]);
-    let renewed = talk.now;
+    let renewed = talk.now_ns;
     // The server of the lease is gone.
     talk.wake();
     while talk.state() == State::Renewing {
         talk.wake();
     }
-    let age = (talk.now - renewed) / S;
+    let age = (talk.now_ns - renewed) / S;
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
     assert_eq!(age, 800);
     let mut foreign = Talk::bound(false, 1000);
@@ -425,7 +425,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
 #[test]
 fn a_known_address_is_solicited() {
     let mut talk = Talk::new(false);
-    let actions = talk.client.start(talk.now, Some(ip(MINE)));
+    let actions = talk.client.start(talk.now_ns, Some(ip(MINE)));
     assert_eq!(talk.note(actions).last(), (Kind::Solicit, None, Some(MINE)));
 }
 
@@ -457,7 +457,7 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
     for _ in 0..30 {
         talk.wake();
     }
-    let wait = talk.client.due().unwrap() - talk.now;
+    let wait = talk.client.due().unwrap() - talk.now_ns;
     assert!(wait > 70_000 * S, "{wait}");
     talk.offer(GOOD, MINE, 0);
     talk.grant(GOOD, MINE, 100);
@@ -476,7 +476,7 @@ fn no_server_slows_a_boot_down() {
     for _ in 0..10 {
         talk.wake();
     }
-    assert!(talk.client.due().unwrap() - talk.now <= 18 * S);
+    assert!(talk.client.due().unwrap() - talk.now_ns <= 18 * S);
 }
 
 #[test]
@@ -501,7 +501,7 @@ fn a_lease_that_the_server_forgot_is_requested_again() {
 #[test]
 fn only_the_server_of_the_lease_ends_it_before_its_time() {
     let mut talk = Talk::bound(false, 1000);
-    let began = talk.now;
+    let began = talk.now_ns;
     while talk.state() != State::Rebinding {
         talk.wake();
     }
@@ -516,7 +516,7 @@ fn only_the_server_of_the_lease_ends_it_before_its_time() {
     }
     talk.grant(GOOD, MINE, 1000);
     assert_eq!(talk.actions, [Action::Bound]);
-    assert!(talk.now - began < 900 * S, "{}", talk.now - began);
+    assert!(talk.now_ns - began < 900 * S, "{}", talk.now_ns - began);
     // The lease still ends in time.
     while talk.state() != State::Rebinding {
         talk.wake();
@@ -529,7 +529,7 @@ fn only_the_server_of_the_lease_ends_it_before_its_time() {
         }
         talk.wake();
     }
-    assert_eq!(talk.now, ends);
+    assert_eq!(talk.now_ns, ends);
     // Its own server.
     let mut talk = Talk::bound(false, 1000);
     talk.wake();
@@ -564,7 +564,7 @@ fn a_server_that_takes_the_address_back_is_obeyed_unless_a_root_hangs_on_it() {
 #[test]
 fn an_address_of_another_host_is_declined_and_another_one_is_requested() {
     let mut talk = Talk::bound(false, 1000);
-    let actions = talk.client.duplicate(talk.now);
+    let actions = talk.client.duplicate(talk.now_ns);
     talk.note(actions);
     let line = "fd00::5 is in use by another host: declined".to_owned();
     assert_eq!(
@@ -575,26 +575,26 @@ fn an_address_of_another_host_is_declined_and_another_one_is_requested() {
     assert_eq!(talk.client.lease(), None);
     talk.grant(EVIL, OTHER, 60);
     assert_eq!(talk.state(), State::Declining);
-    let declined = talk.now;
+    let declined = talk.now_ns;
     talk.grant(GOOD, MINE, 60);
     talk.wake();
     assert_eq!(
-        (talk.last(), talk.now - declined),
+        (talk.last(), talk.now_ns - declined),
         ((Kind::Solicit, None, None), S)
     );
     talk.offer(GOOD, OTHER, AT_ONCE).grant(GOOD, OTHER, 60);
     assert_eq!(talk.client.lease().unwrap().address, ip(OTHER));
     // The next address is taken too, and the server does not answer the DECLINE.
-    let actions = talk.client.duplicate(talk.now);
+    let actions = talk.client.duplicate(talk.now_ns);
     talk.note(actions);
     let declined = talk.client.counts().sent;
     while talk.state() == State::Declining {
         talk.wake();
     }
     assert_eq!(talk.client.counts().sent - declined, 3);
-    let began = talk.now;
+    let began = talk.now_ns;
     talk.wake();
-    assert_eq!(talk.now - began, 10 * S);
+    assert_eq!(talk.now_ns - began, 10 * S);
 }
 
 #[test]
@@ -604,8 +604,8 @@ fn a_lease_of_another_process_goes_on_where_it_stands() {
     let actions = talk.client.resume(300 * S, lease.clone());
     assert_eq!((actions, talk.state()), (Vec::new(), State::Bound));
     let mut late = Talk::new(false);
-    late.now = 100 * S + 850 * S;
-    let actions = late.client.resume(late.now, lease.clone());
+    late.now_ns = 100 * S + 850 * S;
+    let actions = late.client.resume(late.now_ns, lease.clone());
     late.note(actions).wake();
     assert_eq!(late.last(), (Kind::Rebind, None, Some(MINE)));
     let for_ever = Lease {
@@ -614,6 +614,6 @@ fn a_lease_of_another_process_goes_on_where_it_stands() {
         rebind_s: u32::MAX,
         ..lease
     };
-    talk.client.resume(talk.now, for_ever);
+    talk.client.resume(talk.now_ns, for_ever);
     assert_eq!(talk.client.due(), None);
 }

@@ -13,8 +13,8 @@ fn asker() -> Asker {
 
 /// Advances the clock to the next due time.
 fn wake(asker: &mut Asker) -> (u64, Vec<Action>) {
-    let now = asker.due().unwrap();
-    (now, asker.wake(now))
+    let now_ns = asker.due().unwrap();
+    (now_ns, asker.wake(now_ns))
 }
 
 fn heard(message: &Message) -> Answer {
@@ -88,10 +88,10 @@ fn the_request_has_the_identity_and_the_options_and_no_address() {
     };
     assert_eq!(elapsed(&message), Some(vec![0, 0]));
     // The same transaction, and the time since the first message.
-    let (now, actions) = wake(&mut asker);
+    let (now_ns, actions) = wake(&mut asker);
     let again = sent(&actions);
     assert_eq!(again.transaction, message.transaction);
-    let hundredths = u16::try_from((now - first) / 10_000_000).unwrap();
+    let hundredths = u16::try_from((now_ns - first) / 10_000_000).unwrap();
     assert_eq!(elapsed(&again), Some(hundredths.to_be_bytes().to_vec()));
 }
 
@@ -199,14 +199,14 @@ fn silence_is_logged_once_and_slows_the_repetition_down() {
     let mut logged = Vec::new();
     for number in 1..=8 {
         assert_eq!(asker.is_hopeful(), number <= 6, "{number}");
-        let (now, actions) = wake(&mut asker);
+        let (now_ns, actions) = wake(&mut asker);
         logged.extend(actions.into_iter().filter_map(|action| match action {
             Action::Warn(line) => Some((number, line)),
             _ => None,
         }));
         let longest = LONGEST + LONGEST / 10;
-        assert!(last == 0 || now - last <= longest, "{number}");
-        last = now;
+        assert!(last == 0 || now_ns - last <= longest, "{number}");
+        last = now_ns;
     }
     let line = "no name servers, although a router advertises DHCPv6: no server answers";
     assert_eq!(logged, [(6, line.to_owned())]);

@@ -10,8 +10,8 @@ const ENDED: &str =
 fn stale(keep: bool) -> Talk {
     let lease = Talk::bound(keep, 600).client.lease().unwrap().clone();
     let mut talk = Talk::new(keep);
-    talk.now = lease.requested_ns + 601 * S;
-    let actions = talk.client.resume(talk.now, lease, false);
+    talk.now_ns = lease.requested_ns + 601 * S;
+    let actions = talk.client.resume(talk.now_ns, lease, false);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     let request = talk.sent.as_ref().unwrap();
     assert_eq!(request.address(option::REQUESTED), Some(MINE));
@@ -25,11 +25,11 @@ fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     assert_eq!(talk.client.state(), State::Bound);
-    let began = talk.now;
+    let began = talk.now_ns;
     let mut talk = stale(false);
     assert_eq!(talk.wake().sent(), "REQUEST");
     assert_eq!(talk.wake().sent(), ENDED);
-    assert!(talk.now - began >= 2 * S);
+    assert!(talk.now_ns - began >= 2 * S);
     let mut talk = stale(false);
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
@@ -57,19 +57,19 @@ fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
 fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answers() {
     let mut talk = Talk::bound(false, 600);
     let due = talk.client.due();
-    let actions = talk.client.verify(talk.now);
+    let actions = talk.client.verify(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebooting);
     assert_eq!(talk.wake().sent(), "REQUEST");
     // The silence changes nothing: the lease is renewed at its time, and not before.
     assert_eq!(talk.wake().sent(), "");
     assert_eq!(talk.client.state(), State::Bound);
-    assert!(talk.now < due.unwrap());
-    talk.now = talk.client.due().unwrap();
-    let actions = talk.client.wake(talk.now);
+    assert!(talk.now_ns < due.unwrap());
+    talk.now_ns = talk.client.due().unwrap();
+    let actions = talk.client.wake(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
-    let actions = talk.client.verify(talk.now);
+    let actions = talk.client.verify(talk.now_ns);
     talk.note(actions);
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 600).sent(), "bound");
     // Without a lease there is nothing to verify.
@@ -79,7 +79,7 @@ fn a_lease_on_a_link_that_came_back_is_verified_and_holds_where_no_server_answer
 #[test]
 fn a_lease_without_an_end_stays_bound_where_no_server_answers() {
     let mut talk = Talk::bound(false, u32::MAX);
-    let actions = talk.client.verify(talk.now);
+    let actions = talk.client.verify(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     assert_eq!(talk.wake().sent(), "REQUEST");
     assert_eq!(talk.wake().sent(), "");
@@ -95,19 +95,19 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     for _ in 0..6 {
         talk.wake();
     }
-    talk.now += S;
-    assert!(talk.client.due().unwrap() > talk.now + 10 * S);
-    let actions = talk.client.hurry(talk.now);
+    talk.now_ns += S;
+    assert!(talk.client.due().unwrap() > talk.now_ns + 10 * S);
+    let actions = talk.client.hurry(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "DISCOVER");
-    assert!(talk.client.due().unwrap() <= talk.now + 2 * S);
+    assert!(talk.client.due().unwrap() <= talk.now_ns + 2 * S);
     // A link that flaps continuously.
     let mut sent = 0;
-    let until = talk.now + 60 * S;
-    while talk.now < until {
-        talk.now += S / 20;
-        let actions = talk.client.hurry(talk.now);
+    let until = talk.now_ns + 60 * S;
+    while talk.now_ns < until {
+        talk.now_ns += S / 20;
+        let actions = talk.client.hurry(talk.now_ns);
         sent += actions.len();
-        let actions = talk.client.wake(talk.now);
+        let actions = talk.client.wake(talk.now_ns);
         sent += actions.len();
     }
     assert!(sent <= 120, "{sent} messages in a minute");
@@ -115,10 +115,10 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     let mut talk = Talk::bound(true, 6000);
     talk.wake();
     assert_eq!(talk.client.state(), State::Renewing);
-    talk.now += 30 * S;
-    let actions = talk.client.hurry(talk.now);
+    talk.now_ns += 30 * S;
+    let actions = talk.client.hurry(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
     // A lease that is valid is left alone.
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
-    assert_eq!(talk.client.hurry(talk.now), []);
+    assert_eq!(talk.client.hurry(talk.now_ns), []);
 }

@@ -36,7 +36,7 @@ fn the_address_of_a_root_is_renewed_beside_one_that_is_withdrawn() {
 #[test]
 fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     let mut talk = Talk::bound(false, 100);
-    let began = talk.now;
+    let began = talk.now_ns;
     talk.wake();
     let refusal = talk.refusal(GOOD, 3);
     talk.hear(&refusal, GOOD);
@@ -45,7 +45,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     }
     assert_eq!(talk.last(), (Kind::Rebind, None, Some(MINE)));
     // The next server has no record either, and the lease ends during that exchange.
-    talk.now = began + 98 * S;
+    talk.now_ns = began + 98 * S;
     let refusal = talk.refusal(EVIL, 3);
     talk.hear(&refusal, EVIL);
     while talk.state() == State::Requesting {
@@ -56,7 +56,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
         talk.actions[..2],
         [Action::Warn(line), Action::Lost(ip(MINE))]
     );
-    assert_eq!((talk.now - began, talk.client.lease()), (100 * S, None));
+    assert_eq!((talk.now_ns - began, talk.client.lease()), (100 * S, None));
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn a_server_that_offers_and_refuses_a_kept_address_causes_no_storm() {
     }
     let mut lines = Vec::new();
     let mut sent = 0;
-    let began = talk.now;
-    while talk.now - began < 3600 * S {
+    let began = talk.now_ns;
+    while talk.now_ns - began < 3600 * S {
         if talk.state() == State::Soliciting {
             talk.offer(GOOD, MINE, AT_ONCE);
         }
@@ -166,10 +166,10 @@ fn the_times_of_a_lease_count_from_the_last_question() {
     while talk.state() != State::Rebinding {
         talk.wake();
     }
-    let began = talk.now;
+    let began = talk.now_ns;
     talk.wake();
     assert_eq!(talk.state(), State::Rebinding);
-    assert!(talk.now > began);
+    assert!(talk.now_ns > began);
     talk.grant(EVIL, MINE, 100);
-    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now);
+    assert_eq!(talk.client.lease().unwrap().requested_ns, talk.now_ns);
 }
