@@ -99,7 +99,7 @@ impl Draft<'_> {
             let mut changes = self.changes.iter();
             changes.any(|change| match &change.what {
                 What::Set(Setting::AddRoute(other, _)) => {
-                    (Some(change.index) == netdev.ifindex) == is_own
+                    (change.index == netdev.ifindex) == is_own
                         && other.network == route.network
                         && !(is_own && *other == route)
                 }

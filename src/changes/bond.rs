@@ -51,7 +51,7 @@ impl Draft<'_> {
         if self.ground.drivers.contains(drivers::BONDING) {
             self.push(Change {
                 object: bond.name.to_owned(),
-                index: 0,
+                index: None,
                 need: Need::Requested,
                 what: What::Set(Setting::MakeBond),
             });

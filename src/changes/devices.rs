@@ -66,7 +66,7 @@ impl Draft<'_> {
             writing_order(&mut ports);
             self.push(Change {
                 object: card,
-                index: 0,
+                index: None,
                 need: Need::Requested,
                 what: What::Write(Writing::PortTypes(ports)),
             });
@@ -82,7 +82,7 @@ impl Draft<'_> {
             if self.facts.netns_mode.is_some_and(|found| found != mode) {
                 self.push(Change {
                     object: IB_CORE.to_owned(),
-                    index: 0,
+                    index: None,
                     need: Need::Requested,
                     what: What::NetnsMode(mode),
                 });
@@ -109,7 +109,7 @@ impl Draft<'_> {
             if has_driver && !exists(name, wish, facts) {
                 self.push(Change {
                     object: name.clone(),
-                    index: 0,
+                    index: None,
                     need: Need::Requested,
                     what: What::AddLink {
                         kind,
@@ -148,7 +148,7 @@ impl Draft<'_> {
             };
             self.push(Change {
                 object: device,
-                index: 0,
+                index: None,
                 need: Need::Requested,
                 what,
             });

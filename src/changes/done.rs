@@ -24,13 +24,13 @@ pub struct Done {
     /// By index of the RDMA device.
     roce_modes: BTreeMap<(Option<u32>, Port), usize>,
     /// Number of renames of each interface index.
-    renames: BTreeMap<u32, u32>,
+    renames: BTreeMap<Option<u32>, u32>,
     /// Interface index and bytes, since the interface last got carrier.
-    mtus: BTreeSet<(u32, u32)>,
+    mtus: BTreeSet<(Option<u32>, u32)>,
     /// Suggested routes by interface index, since the interface last got carrier.
-    routes: BTreeSet<(u32, String)>,
+    routes: BTreeSet<(Option<u32>, String)>,
     /// Interface index of the bond, option, value, and the number of slaves at that time.
-    options: BTreeSet<(u32, String, String, usize)>,
+    options: BTreeSet<(Option<u32>, String, String, usize)>,
     /// Indices of the interfaces that were up.
     ups: BTreeSet<u32>,
 }
@@ -108,7 +108,7 @@ impl Done {
     }
 
     /// Records that the suggested route was set; its check reports whether the route exists.
-    pub fn record_route(&mut self, index: u32, route: &Route) {
+    pub fn record_route(&mut self, index: Option<u32>, route: &Route) {
         self.routes.insert(key(index, route));
     }
 
@@ -127,11 +127,11 @@ impl Done {
     /// Forgets MTUs and routes after the interface lost its carrier or lease: the next carrier may
     /// allow another MTU, and routes must be set again.
     pub fn forget(&mut self, index: u32) {
-        self.mtus.retain(|(of, _)| *of != index);
-        self.routes.retain(|(of, _)| *of != index);
+        self.mtus.retain(|(of, _)| *of != Some(index));
+        self.routes.retain(|(of, _)| *of != Some(index));
     }
 }
 
-fn key(index: u32, route: &Route) -> (u32, String) {
+fn key(index: Option<u32>, route: &Route) -> (Option<u32>, String) {
     (index, route.to_string())
 }

@@ -56,8 +56,10 @@ impl Draft<'_> {
             return self.refuse(netdev, error);
         }
         // Rename an InfiniBand interface that has the name, because ifname= may swap ib0 and ib1.
-        if self.settle(other) {
-            let aside = format!("ib-aside{}", other.ifindex.unwrap_or(0));
+        if let Some(index) = other.ifindex
+            && self.settle(other)
+        {
+            let aside = format!("ib-aside{index}");
             self.set(other, Setting::Rename(aside));
         }
     }

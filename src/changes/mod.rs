@@ -39,8 +39,8 @@ pub use writing::Writing;
 pub struct Change {
     /// Network interface, RDMA device or PCI function.
     pub object: String,
-    /// Index of the network interface; 0 for any other object.
-    pub index: u32,
+    /// Index of the network interface; none for any other object, and for a bond that does not exist yet.
+    pub index: Option<u32>,
     /// The reason of the change, which decides the meaning of a failure.
     pub need: Need,
     /// The change itself.
@@ -173,7 +173,7 @@ impl Draft<'_> {
     fn on(&mut self, netdev: &Netdev, need: Need, what: What) {
         self.push(Change {
             object: netdev.ifname.clone(),
-            index: netdev.ifindex.unwrap_or(0),
+            index: netdev.ifindex,
             need,
             what,
         });

@@ -85,7 +85,13 @@ pub fn route_text(route: &Route) -> String {
 impl Setting {
     /// Applies the setting to the interface `name` with this index. [`Error::found`] is the
     /// kernel's answer.
-    pub async fn apply(&self, name: &str, index: u32, net: &Net) -> Result<(), Error> {
+    pub async fn apply(&self, name: &str, index: Option<u32>, net: &Net) -> Result<(), Error> {
+        let index = match (index, self) {
+            (Some(index), _) => index,
+            // The bond gets its index now.
+            (None, Setting::MakeBond) => 0,
+            (None, _) => return Err(self.refused(name).found("the interface has no index")),
+        };
         let set = match self {
             Setting::Up => net.set_up(index).await,
             Setting::Rename(name) => net.rename(index, name).await,

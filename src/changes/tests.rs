@@ -329,7 +329,7 @@ fn granted_values_are_set_and_suggested_values_are_tried() {
     for change in &changes {
         done.record(change);
         if let What::Set(Setting::AddRoute(route, _)) = &change.what {
-            done.record_route(4, route);
+            done.record_route(Some(4), route);
         }
     }
     assert_eq!(lines(&next(&done)), [address]);

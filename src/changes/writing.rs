@@ -43,10 +43,11 @@ pub enum Writing {
 
 impl Writing {
     /// The request that writes this for the object of a change, and its interface index.
-    pub fn request(&self, object: &str, index: u32) -> Request {
+    pub fn request(&self, object: &str, index: Option<u32>) -> Request {
         let interface = || Interface {
             name: object.to_owned(),
-            index,
+            // No interface has the index 0.
+            index: index.unwrap_or(0),
         };
         Request::Write(match self {
             Writing::PortTypes(ports) => {

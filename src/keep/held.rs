@@ -563,7 +563,7 @@ impl Held {
                 continue;
             }
             let words = words(change);
-            match change.apply(name, index, look.net).await {
+            match change.apply(name, Some(index), look.net).await {
                 Ok(()) => {
                     if let Setting::AddRoute(route, _) = change {
                         self.refused.retain(|refused| refused != route);

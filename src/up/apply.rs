@@ -79,7 +79,8 @@ impl Walk<'_, '_> {
                 What::AwaitName => {
                     let is_working = self.machine.root.exists(UDEV_DATA);
                     let naming = &mut self.parts.naming;
-                    naming.wait(&change.object, change.index, is_working).into()
+                    let wait = |index| naming.wait(&change.object, index, is_working);
+                    change.index.is_some_and(wait).into()
                 }
                 What::Claim(address) => self.claim(change, *address),
                 What::Yield { address, owner } => self.yield_address(change, *address, owner).await,
@@ -94,7 +95,7 @@ impl Walk<'_, '_> {
                     is_changed = true;
                     self.sight.touch(touched(&change.what));
                     if is_of_address(&change.what) {
-                        addressed.insert(change.index);
+                        addressed.extend(change.index);
                     }
                 }
                 Applied::Same => {}
@@ -164,7 +165,9 @@ impl Walk<'_, '_> {
         }
         if change.what == What::Set(Setting::Up) {
             self.tried.not_up.remove(name);
-            self.tried.done.record_up(change.index);
+            if let Some(index) = change.index {
+                self.tried.done.record_up(index);
+            }
         }
         if let Some(line) = made(&change.what) {
             log::info!("{name}: {line}");
@@ -277,7 +280,7 @@ impl Walk<'_, '_> {
     /// Probes the address by ARP, once. Held: another host is known to have the address.
     fn claim(&mut self, change: &Change, address: Ipv4Addr) -> Applied {
         let name = &change.object;
-        let hardware = Hardware::of(self.machine.root, name, Some(change.index));
+        let hardware = Hardware::of(self.machine.root, name, change.index);
         match hardware.and_then(|hardware| self.parts.claims.claim(&hardware, address)) {
             Ok(true) => Applied::Same,
             Ok(false) => Applied::Held,
@@ -305,10 +308,13 @@ impl Walk<'_, '_> {
         if self.journal.is_first_time(name, &taken) {
             self.journal.tell_once(name, &error);
         }
+        let Some(index) = change.index else {
+            return Applied::Same;
+        };
         let gone = self
             .machine
             .net
-            .delete_address(change.index, address.address, None);
+            .delete_address(index, address.address, None);
         if let Err(why) = gone.await {
             let what = format!("address {address} cannot be removed");
             self.journal

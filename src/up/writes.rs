@@ -36,8 +36,8 @@ enum Subject {
 impl Subject {
     fn of(change: &Change) -> Subject {
         match change.index {
-            0 => Subject::Other(change.object.clone()),
-            index => Subject::Interface(index),
+            None => Subject::Other(change.object.clone()),
+            Some(index) => Subject::Interface(index),
         }
     }
 }
@@ -243,7 +243,9 @@ mod tests {
         let mut indices = (1..).zip(INTERFACES);
         Change {
             object: object.to_owned(),
-            index: indices.find(|(_, name)| *name == object).unwrap().0,
+            index: indices
+                .find(|(_, name)| *name == object)
+                .map(|(index, _)| index),
             need: Need::Requested,
             what,
         }
@@ -293,7 +295,7 @@ mod tests {
         begin(&mut writes, "stuck");
         let renamed = |name: &str, index| Change {
             object: name.to_owned(),
-            index,
+            index: Some(index),
             ..connected("stuck")
         };
         assert!(writes.holds(&renamed("ib7", 1)));
@@ -365,11 +367,11 @@ mod tests {
         let types = Writing::PortTypes(Vec::new());
         let card = Change {
             object: "0000:05:00.0".to_owned(),
-            index: 0,
+            index: None,
             need: Need::Requested,
             what: What::Write(types.clone()),
         };
-        writes.begin(&card, types.request(&card.object, 0));
+        writes.begin(&card, types.request(&card.object, None));
         let shown = named(&mut writes).into_iter();
         let shown = shown.map(|one| (one.object, one.is_port_types, one.is_long));
         let (card, stuck) = ("0000:05:00.0".to_owned(), "stuck".to_owned());
