@@ -30,7 +30,21 @@ impl Route {
     }
 }
 
+/// Whether an address is of its link alone.
+pub fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
 impl Address {
+    /// One host, with the whole address as prefix.
+    pub fn host(address: IpAddr) -> Address {
+        let prefix = if address.is_ipv6() { 128 } else { 32 };
+        Address { address, prefix }
+    }
+
     /// Whether `other` is in the network of this address.
     pub fn reaches(&self, other: IpAddr) -> bool {
         use IpAddr::{V4, V6};
@@ -84,9 +98,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = || {
             let (address, prefix) = text.split_once('/')?;
-            let (address, prefix) = (address.parse::<IpAddr>().ok()?, prefix.parse().ok()?);
-            let longest = if address.is_ipv6() { 128 } else { 32 };
-            (prefix <= longest).then_some(Address { address, prefix })
+            let (address, prefix) = (address.parse().ok()?, prefix.parse().ok()?);
+            let host = Address::host(address);
+            (prefix <= host.prefix).then_some(Address { address, prefix })
         };
         read().ok_or("not ADDRESS/PREFIX")
     }

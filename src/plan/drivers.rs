@@ -177,10 +177,8 @@ impl Draft<'_> {
     fn wants_hca(&self) -> bool {
         let request = self.request;
         let is_made = |port: &str| {
-            request.links.iter().any(|link| {
-                let name = &link.value.name;
-                port == name || port.strip_suffix(":1") == Some(name)
-            })
+            let mut links = request.links.iter();
+            links.any(|link| link.value.is_named(port))
         };
         request.links.is_empty()
             || !request.interfaces.is_empty()

@@ -185,9 +185,8 @@ impl Draft<'_> {
             return;
         };
         let made = |link: &LinkWish| {
-            let mut links = self.request.links.iter().map(|made| &made.value.name);
-            let target = link.target.as_str();
-            links.any(|name| target.strip_suffix(":1").unwrap_or(target) == name)
+            let mut links = self.request.links.iter();
+            links.any(|made| made.value.is_named(link.target.as_str()))
         };
         let listed = |link: &LinkWish| {
             let mut ports = self.request.required.ports().iter();

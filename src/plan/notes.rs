@@ -185,8 +185,8 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
         }
     }
     let made = |named: &Named<'_>| {
-        let name = |link: &str| named.name.strip_suffix(":1").unwrap_or(named.name) == link;
-        request.links.iter().any(|link| name(&link.value.name))
+        let mut links = request.links.iter();
+        links.any(|link| link.value.is_named(named.name))
     };
     // What does not count may be a card without an RDMA device.
     let is_excluded = |named: &Named<'_>| {

@@ -382,10 +382,10 @@ impl Collected<'_, '_> {
             // Beside the address of a server, as nm-initrd-generator and systemd-network-generator
             // set it.
             if let Some(client) = ip.client.filter(|_| !is_left) {
-                let whole = if client.address.is_ipv6() { 128 } else { 32 };
+                let host = Address::host(client.address);
                 ipoib.addresses.push(Address {
-                    address: client.address,
-                    prefix: client.prefix.unwrap_or(whole),
+                    prefix: client.prefix.unwrap_or(host.prefix),
+                    ..host
                 });
                 ipoib.gateways.extend(ip.gateway);
             }

@@ -59,6 +59,13 @@ pub struct SoftLink {
     pub netdev: String,
 }
 
+impl SoftLink {
+    /// Whether `port` is the name of the device, or of its only port.
+    pub fn is_named(&self, port: &str) -> bool {
+        port.strip_suffix(":1").unwrap_or(port) == self.name
+    }
+}
+
 /// Which ports gate the boot (`rd.ib.require=`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Required {

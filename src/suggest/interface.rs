@@ -8,7 +8,7 @@ use super::{Suggestion, is_slave};
 use crate::facts::addresses::AddressState;
 use crate::facts::{Facts, Netdev, rules};
 use crate::hardware::{Hex, unhex};
-use crate::inet::{Address, Route};
+use crate::inet::{Address, Route, is_link_local};
 use crate::verify::unread;
 use crate::wish::ipoib::{CONNECTED_MAX, DATAGRAM_MAX, FULL_MEMBER, Mode, child_name};
 
@@ -57,10 +57,7 @@ pub fn profile<'p>(netdev: &Netdev, facts: &Facts, all: &'p [Profile]) -> Option
 /// Its usable addresses, without link-local ones.
 pub fn addresses(netdev: &Netdev) -> impl Iterator<Item = Address> {
     let found = netdev.addresses_in(AddressState::Usable);
-    found.filter(|address| match address.address {
-        IpAddr::V4(address) => !address.is_link_local(),
-        IpAddr::V6(address) => !address.is_unicast_link_local(),
-    })
+    found.filter(|address| !is_link_local(address.address))
 }
 
 /// The arguments of an interface or bond in use.
@@ -489,14 +486,10 @@ pub fn of_all(used: &[&Netdev], facts: &Facts, profiles: &[Profile], found: &mut
 /// those to the network of an address, to link-local addresses and to groups.
 fn is_own(route: &Route, fixed: &[Address]) -> bool {
     let network = route.network.address;
-    let is_of_kernel = match network {
-        IpAddr::V4(network) => network.is_link_local(),
-        IpAddr::V6(network) => network.is_unicast_link_local(),
-    };
     let mut own = fixed.iter().map(|address| address.network());
     own.clone()
         .any(|own| own.address.is_ipv6() == network.is_ipv6())
-        && !is_of_kernel
+        && !is_link_local(network)
         && !network.is_multicast()
         && own.all(|own| own != route.network)
 }

@@ -132,9 +132,7 @@ fn address(value: &str) -> Option<(Address, Option<IpAddr>)> {
 }
 
 fn host(text: &str) -> Option<Address> {
-    let address = text.parse::<IpAddr>().ok()?;
-    let prefix = if address.is_ipv6() { 128 } else { 32 };
-    Some(Address { address, prefix })
+    text.parse().ok().map(Address::host)
 }
 
 /// A P_Key, in decimal or with `0x`; the kernel sets the bit of full membership.

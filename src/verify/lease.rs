@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: the checks of the leases of both families.
 
-use std::net::IpAddr;
-
 use super::checks::Id;
 use super::unread;
 use crate::dhcp::{Granted, v4, v6};
 use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Renewer};
+use crate::inet::is_link_local;
 use crate::system::clock::SECOND;
 use crate::verify::report::{Finding, Status};
 use crate::wish::ipoib::{Autoconf, Family, IpoibWish};
@@ -96,14 +95,10 @@ fn leased_by_owner<'n>(
     netdev: &'n Netdev,
     family: Family,
 ) -> Option<&'n FoundAddress> {
-    let is_local = |address| match address {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(_) => Autoconf::LinkLocal.is_met_by(address),
-    };
     let is_leased = |found: &&FoundAddress| {
         let own = found.address;
         Family::from(own.address) == family
-            && !is_local(own.address)
+            && !is_link_local(own.address)
             && !wish.addresses.contains(&own)
     };
     let leased = netdev.addresses.iter().filter(is_leased);

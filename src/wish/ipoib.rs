@@ -246,10 +246,10 @@ impl IpoibWish {
     /// not a peer: PXELINUX and the kernel's `ip=` (nfsroot.rst) have the boot server in this
     /// field.
     pub fn peer_of(&self, address: &Address) -> Option<IpAddr> {
-        let whole = if address.address.is_ipv6() { 128 } else { 32 };
+        let is_host = *address == Address::host(address.address);
         self.peer
             .filter(|peer| peer.is_ipv6() == address.address.is_ipv6())
-            .filter(|peer| address.prefix == whole || address.reaches(*peer))
+            .filter(|peer| is_host || address.reaches(*peer))
     }
 
     /// Whether the request itself makes `hop` a next hop: link-local, the peer, or in the network of a

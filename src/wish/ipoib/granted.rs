@@ -73,10 +73,9 @@ impl IpoibWish {
     /// (`ip=10.0.0.5::10.9.0.1:32::ib0:none`), as NetworkManager does.
     pub fn add_neighbours(&mut self) {
         for is_v6 in [false, true] {
-            let whole = if is_v6 { 128 } else { 32 };
             let own = self.addresses.iter().copied();
             let own: Vec<Address> = own.filter(|own| own.address.is_ipv6() == is_v6).collect();
-            if own.is_empty() || own.iter().any(|own| own.prefix < whole) {
+            if own.is_empty() || own.iter().any(|own| *own != Address::host(own.address)) {
                 continue;
             }
             let of_family = |hop: &IpAddr| hop.is_ipv6() == is_v6;
@@ -120,10 +119,7 @@ fn neighbours(
     neighbours.retain(|hop| !on_link(hop));
     neighbours.dedup();
     let route = |address: IpAddr| Route {
-        network: Address {
-            address,
-            prefix: if address.is_ipv6() { 128 } else { 32 },
-        },
+        network: Address::host(address),
         gateway: None,
     };
     neighbours.into_iter().map(route).collect()
