@@ -147,6 +147,18 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
+/// An address or a port GUID as the arguments of dracut and boot loaders spell it: network-legacy waits
+/// for a file with that name. An `ip=` may have dashes, and boot firmware leaves out the two bytes in
+/// the middle of a GUID (`BOOTIF=01-...`).
+pub fn spellings(bytes: &[u8]) -> Vec<String> {
+    let mut all = vec![Hex(bytes).to_string()];
+    if let [a, b, c, _, _, d, e, f] = *bytes {
+        all.push(Hex(&[a, b, c, d, e, f]).to_string());
+    }
+    let dashed: Vec<String> = all.iter().map(|text| text.replace(':', "-")).collect();
+    [dashed, all].concat()
+}
+
 /// Reads the text of [`Hex`]: one byte or more.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let byte = |pair: &str| {

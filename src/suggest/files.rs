@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use super::keyfile::{self, Profile};
 use crate::error::Error;
 use crate::system::root::Root;
+use crate::system::{PROFILE, PROFILE_BY_NAME};
 
 /// Directories of profiles; of files with one name the first one counts.
 const MANAGER: [&str; 3] = [
@@ -22,9 +23,6 @@ const NETWORKD: [&str; 3] = [
 
 /// Directories of ifcfg files, of RHEL and of SLES.
 const IFCFG: [&str; 2] = ["/etc/sysconfig/network-scripts", "/etc/sysconfig/network"];
-
-/// How the names of the profiles begin that `up` writes for an earlier boot's arguments.
-const HANDED_OVER: [&str; 2] = ["10-ibboot-", "11-ibboot-"];
 
 /// The profiles, in the order in which the programs use them, and a line for each file that cannot
 /// be read, or has a format that is not read.
@@ -82,7 +80,9 @@ fn is_of_infiniband(path: &str, text: &str) -> bool {
 fn is_profile(name: &str, endings: &[&str]) -> bool {
     let is_skipped = name.starts_with('.')
         || name.ends_with('~')
-        || HANDED_OVER.iter().any(|of_ours| name.starts_with(of_ours));
+        || [PROFILE, PROFILE_BY_NAME]
+            .iter()
+            .any(|of_ours| name.starts_with(of_ours));
     !is_skipped && endings.iter().any(|ending| name.ends_with(ending))
 }
 

@@ -27,3 +27,8 @@ pub mod worker;
 
 /// The kernel's id of this boot (random(4)).
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// How the names of the profiles begin that `up` writes for NetworkManager and systemd-networkd.
+pub const PROFILE: &str = "10-ibboot-";
+/// The same of a profile of systemd-networkd after the one that matches by property.
+pub const PROFILE_BY_NAME: &str = "11-ibboot-";

@@ -15,7 +15,7 @@ use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
 use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
 use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT, resolver};
-use crate::hardware::Hex;
+use crate::hardware::spellings;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
@@ -274,18 +274,11 @@ fn stop_waiting(root: &Root, environment: &Environment, target: &str) {
 }
 
 /// The names under which network-legacy may wait for this target: an `ip=` has the name, or the
-/// address with colons or with dashes, and `BOOTIF=` the address without its type (`fix_bootif` of
-/// dracut's net-lib.sh). Boot firmware leaves out the two bytes in the middle of a GUID.
+/// address, and `BOOTIF=` the address without its type (`fix_bootif` of dracut's net-lib.sh).
 fn waited_names(target: &str) -> Vec<String> {
     let mut names = vec![target.to_owned()];
     if let Some(Selector::Guid(address)) = Selector::parse(target) {
-        let bytes = address.as_bytes();
-        let mut forms = vec![Hex(bytes).to_string()];
-        if let [a, b, c, _, _, d, e, f] = *bytes {
-            forms.push(Hex(&[a, b, c, d, e, f]).to_string());
-        }
-        names.extend(forms.iter().map(|form| form.replace(':', "-")));
-        names.extend(forms);
+        names.extend(spellings(address.as_bytes()));
     }
     names
 }

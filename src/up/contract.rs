@@ -15,7 +15,7 @@ use crate::facts::granted;
 use crate::handover::INTERFACES;
 use crate::handover::dracut::{self, BOOTDEV, File, IFACES, Interface, TMP};
 use crate::handover::resolver::{self, RESOLV_CONF};
-use crate::hardware::{HardwareAddress, Hex};
+use crate::hardware::{self, HardwareAddress};
 use crate::request::in_initramfs;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
@@ -190,18 +190,12 @@ fn online<'a>(
     })
 }
 
-/// A hardware address as the arguments of dracut and boot loaders spell it: network-legacy waits for
-/// a file with that name. Of an IPoIB address also the port GUID (`BOOTIF=20-...`), and the GUID
-/// without its two middle bytes (`BOOTIF=01-...` of boot firmware). An `ip=` may have dashes.
+/// The spellings of a hardware address; of an IPoIB address also those of the port GUID
+/// (`BOOTIF=20-...`).
 fn spellings(address: &HardwareAddress) -> Vec<String> {
-    let mut all = vec![address.to_string()];
-    if let Some(guid) = address.port_guid() {
-        let [a, b, c, _, _, d, e, f] = guid.0.to_be_bytes();
-        all.push(Hex(&guid.0.to_be_bytes()).to_string());
-        all.push(Hex(&[a, b, c, d, e, f]).to_string());
-    }
-    let dashed: Vec<String> = all.iter().map(|text| text.replace(':', "-")).collect();
-    [all, dashed].concat()
+    let guid = address.port_guid().map(|guid| guid.0.to_be_bytes());
+    let of_guid = guid.map_or_else(Vec::new, |guid| hardware::spellings(&guid));
+    [hardware::spellings(address.bytes()), of_guid].concat()
 }
 
 /// Writes as many files as possible. Returns one error per file that could not be written.

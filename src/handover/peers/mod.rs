@@ -53,10 +53,6 @@ const MARKS: &str = "92-ibboot-links.rules";
 const MARK: &str = "IBBOOT_LINK";
 /// Property of udev: an interface of ibboot.
 const MARKED: &str = "Type=infiniband\nProperty=IBBOOT=1\n";
-/// Prefix of the profiles' names.
-const PROFILE: &str = "10-ibboot-";
-/// Prefix of a profile of networkd after the one that matches by property.
-const PROFILE_BY_NAME: &str = "11-ibboot-";
 
 const HEAD: &str = "# Written by ibboot for this boot; see rd.ib.handover= in ibboot.cmdline(7).\n";
 

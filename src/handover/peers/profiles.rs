@@ -8,11 +8,12 @@ use kernel_cmdline::Guid;
 use crate::dhcp::identity::{self, Form, form};
 use crate::facts::Netdev;
 use crate::handover::peers::{
-    Clients, File, HEAD, MARK, NETWORKD, NM_DEVICES, NM_PROFILES, ONLY_OLD, Owned, PROFILE,
-    PROFILE_BY_NAME, RUN, is_plain, marked,
+    Clients, File, HEAD, MARK, NETWORKD, NM_DEVICES, NM_PROFILES, ONLY_OLD, Owned, RUN, is_plain,
+    marked,
 };
 use crate::hardware::{Hex, unhex};
 use crate::inet::Address;
+use crate::system::{PROFILE, PROFILE_BY_NAME};
 use crate::wish::bond::BondWish;
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::{bond, ipoib};
