@@ -88,80 +88,82 @@ fn nm_files(netdev: &Netdev, text: String, clients: &Clients<'_>) -> Vec<File> {
 }
 
 fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
-    let mut text = String::new();
-    let without_router = match wish.kernel_autoconf() {
-        Some(ipoib::Autoconf::LinkLocal) => "link-local",
-        _ => "auto",
+    nm_family(wish, clients, false) + &nm_family(wish, clients, true)
+}
+
+/// The section of a family: its method, addresses, name servers and routes, and what its DHCP client
+/// sends.
+fn nm_family(wish: &IpoibWish, clients: &Clients<'_>, is_ipv6: bool) -> String {
+    let (section, otherwise) = match (is_ipv6, wish.kernel_autoconf()) {
+        (false, _) => ("ipv4", "disabled"),
+        (true, Some(ipoib::Autoconf::LinkLocal)) => ("ipv6", "link-local"),
+        (true, _) => ("ipv6", "auto"),
     };
-    for (section, is_ipv6, otherwise) in
-        [("ipv4", false, "disabled"), ("ipv6", true, without_router)]
+    let addresses = of_family(&wish.addresses, is_ipv6);
+    let is_requested = match is_ipv6 {
+        true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
+        false => wish.dhcp.is_some(),
+    };
+    let method = match (is_requested, addresses.is_empty()) {
+        (true, _) => "auto",
+        (false, true) => otherwise,
+        (false, false) => "manual",
+    };
+    let mut text = format!("\n[{section}]\nmethod={method}\n");
+    for (number, address) in addresses.iter().enumerate() {
+        text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
+    }
+    // NetworkManager rejects a profile with a gateway beside no address (`verify` of
+    // nm-setting-ip-config.c).
+    let is_of_family = |gateway: &&IpAddr| gateway.is_ipv6() == is_ipv6;
+    let mut gateways = wish.gateways.iter().filter(is_of_family);
+    if !addresses.is_empty()
+        && let Some(gateway) = gateways.next()
     {
-        let addresses = of_family(&wish.addresses, is_ipv6);
-        let is_requested = match is_ipv6 {
-            true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
-            false => wish.dhcp.is_some(),
-        };
-        let method = match (is_requested, addresses.is_empty()) {
-            (true, _) => "auto",
-            (false, true) => otherwise,
-            (false, false) => "manual",
-        };
-        text.push_str(&format!("\n[{section}]\nmethod={method}\n"));
-        for (number, address) in addresses.iter().enumerate() {
-            text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
+        text.push_str(&format!("gateway={gateway}\n"));
+    }
+    // NetworkManager rejects a profile with name servers of a family that is disabled or only
+    // link-local (`verify` of nm-setting-ip4-config.c and nm-setting-ip6-config.c).
+    let servers = wish.dns.iter().filter(|server| server.is_ipv6() == is_ipv6);
+    let servers: String = servers.map(|server| format!("{server};")).collect();
+    if !servers.is_empty() && !matches!(method, "disabled" | "link-local") {
+        text.push_str(&format!("dns={servers}\n"));
+    }
+    if wish.ignores_dns() {
+        text.push_str("ignore-auto-dns=true\n");
+    }
+    let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
+    let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
+    let routes = wish.routes.iter();
+    let routes = routes.filter(|route| route.network.address.is_ipv6() == is_ipv6);
+    let routes = routes.map(|route| {
+        let hop = route.gateway.map(|hop| format!(",{hop}"));
+        format!("{}{}", route.network, hop.unwrap_or_default())
+    });
+    for (number, route) in routes.chain(others).enumerate() {
+        text.push_str(&format!("route{}={route}\n", number.saturating_add(1)));
+    }
+    match (is_ipv6, clients.v4, clients.v6) {
+        (false, Some(v4), _) => {
+            text.push_str(&format!("dhcp-client-id={}\n", v4.client_id));
         }
-        // NetworkManager rejects a profile with a gateway beside no address (`verify` of
-        // nm-setting-ip-config.c).
-        let is_of_family = |gateway: &&IpAddr| gateway.is_ipv6() == is_ipv6;
-        let mut gateways = wish.gateways.iter().filter(is_of_family);
-        if !addresses.is_empty()
-            && let Some(gateway) = gateways.next()
-        {
-            text.push_str(&format!("gateway={gateway}\n"));
+        (true, _, Some(v6)) => {
+            text.push_str(&format!("dhcp-duid={}\ndhcp-iaid={}\n", v6.duid, v6.iaid));
         }
-        // NetworkManager rejects a profile with name servers of a family that is disabled or only
-        // link-local (`verify` of nm-setting-ip4-config.c and nm-setting-ip6-config.c).
-        let servers = wish.dns.iter().filter(|server| server.is_ipv6() == is_ipv6);
-        let servers: String = servers.map(|server| format!("{server};")).collect();
-        if !servers.is_empty() && !matches!(method, "disabled" | "link-local") {
-            text.push_str(&format!("dns={servers}\n"));
-        }
-        if wish.ignores_dns() {
-            text.push_str("ignore-auto-dns=true\n");
-        }
-        let anywhere = if is_ipv6 { "::/0" } else { "0.0.0.0/0" };
-        let others = gateways.map(|gateway| format!("{anywhere},{gateway}"));
-        let routes = wish.routes.iter();
-        let routes = routes.filter(|route| route.network.address.is_ipv6() == is_ipv6);
-        let routes = routes.map(|route| {
-            let hop = route.gateway.map(|hop| format!(",{hop}"));
-            format!("{}{}", route.network, hop.unwrap_or_default())
-        });
-        for (number, route) in routes.chain(others).enumerate() {
-            text.push_str(&format!("route{}={route}\n", number.saturating_add(1)));
-        }
-        match (is_ipv6, clients.v4, clients.v6) {
-            (false, Some(v4), _) => {
-                text.push_str(&format!("dhcp-client-id={}\n", v4.client_id));
-            }
-            (true, _, Some(v6)) => {
-                text.push_str(&format!("dhcp-duid={}\ndhcp-iaid={}\n", v6.duid, v6.iaid));
-            }
-            _ => {}
-        }
-        let is_leased = match is_ipv6 {
-            true => wish.dhcp6.is_some(),
-            false => wish.dhcp.is_some(),
-        };
-        if !is_ipv6 {
-            let lines = dhcp_lines(wish, "dhcp-vendor-class-identifier", "dhcp-hostname");
-            text.push_str(&lines);
-        }
-        if is_leased && wish.must_keep() {
-            // Without an answer the connection fails after 45 s, but with this number never
-            // (nm-settings-keyfile(5)).
-            text.push_str("dhcp-timeout=2147483647\n");
-        }
+        _ => {}
+    }
+    let is_leased = match is_ipv6 {
+        true => wish.dhcp6.is_some(),
+        false => wish.dhcp.is_some(),
+    };
+    if !is_ipv6 {
+        let lines = dhcp_lines(wish, "dhcp-vendor-class-identifier", "dhcp-hostname");
+        text.push_str(&lines);
+    }
+    if is_leased && wish.must_keep() {
+        // Without an answer the connection fails after 45 s, but with this number never
+        // (nm-settings-keyfile(5)).
+        text.push_str("dhcp-timeout=2147483647\n");
     }
     text
 }
