@@ -326,66 +326,16 @@ const VALUED: &[&str] = &[
 
 /// Parses the program's arguments (without the program's name). The error is of kind `Usage`.
 pub fn parse(arguments: &[String]) -> Result<Parsed> {
-    let usage = |what: &str| {
-        Error::new("usage", what.trim())
-            .kind(Kind::Usage)
-            .hint("see ibboot --help")
-    };
-    let seconds = |text: Option<&str>| {
-        let number = text.and_then(|text| text.parse::<u16>().ok());
-        let number = number.filter(|seconds| *seconds > 0);
-        let missing = || usage("--limit needs a number of seconds from 1 to 65535");
-        number
-            .map(|n| Duration::from_secs(n.into()))
-            .ok_or_else(missing)
-    };
-    let mut root = PathBuf::from("/");
-    let mut verbose = false;
-    let mut limit = None;
-    let mut own: Vec<&str> = Vec::new();
-    let mut rest = arguments.iter().map(String::as_str);
-    // argh does not support options that may stand before or after the command.
-    while let Some(argument) = rest.next() {
-        match argument {
-            "-v" | "--verbose" => verbose = true,
-            "-h" => own.push("--help"),
-            "--root" => {
-                root = PathBuf::from(
-                    rest.next()
-                        .ok_or_else(|| usage("--root needs a directory"))?,
-                )
-            }
-            "--limit" => limit = Some(seconds(rest.next())?),
-            "-V" | "--version" => {
-                return Ok(Parsed::Help(format!(
-                    "ibboot {}\n",
-                    env!("CARGO_PKG_VERSION")
-                )));
-            }
-            // The value of these options may look like a global option.
-            option if VALUED.contains(&option) => {
-                own.push(option);
-                own.extend(rest.next());
-            }
-            _ => match argument.split_once('=') {
-                Some(("--root", directory)) => root = PathBuf::from(directory),
-                Some(("--limit", text)) => limit = Some(seconds(Some(text))?),
-                // argh expects the value as a separate argument.
-                Some((option, value)) if VALUED.contains(&option) => {
-                    own.extend([option, value]);
-                }
-                _ => own.push(argument),
-            },
-        }
+    let options = GlobalOptions::split(arguments)?;
+    if options.is_version {
+        let version = format!("ibboot {}\n", env!("CARGO_PKG_VERSION"));
+        return Ok(Parsed::Help(version));
     }
-    if own.is_empty() {
-        own.push("status");
-    }
-    match Arguments::from_args(&["ibboot"], &own) {
+    match Arguments::from_args(&["ibboot"], &options.rest) {
         Ok(arguments) => Ok(Parsed::Call(Box::new(Call {
-            root,
-            verbose,
-            limit,
+            root: options.root,
+            verbose: options.verbose,
+            limit: options.limit,
             command: arguments.command,
         }))),
         Err(exit) if exit.status.is_ok() => Ok(Parsed::Help(exit.output)),
@@ -393,8 +343,78 @@ pub fn parse(arguments: &[String]) -> Result<Parsed> {
             let mut lines = exit.output.lines();
             let line = lines.find(|l| !l.trim().is_empty());
             let line = line.unwrap_or("wrong call").trim();
-            Err(wrong(line.trim_end_matches('.'), &own))
+            Err(wrong(line.trim_end_matches('.'), &options.rest))
         }
+    }
+}
+
+/// The options that stand anywhere, which argh does not support, and the rest of a call.
+struct GlobalOptions<'a> {
+    root: PathBuf,
+    verbose: bool,
+    limit: Option<Duration>,
+    is_version: bool,
+    /// The command and its arguments.
+    rest: Vec<&'a str>,
+}
+
+impl<'a> GlobalOptions<'a> {
+    fn split(arguments: &'a [String]) -> Result<GlobalOptions<'a>> {
+        let usage = |what: &str| {
+            Error::new("usage", what.trim())
+                .kind(Kind::Usage)
+                .hint("see ibboot --help")
+        };
+        let seconds = |text: Option<&str>| {
+            let number = text.and_then(|text| text.parse::<u16>().ok());
+            let number = number.filter(|seconds| *seconds > 0);
+            let missing = || usage("--limit needs a number of seconds from 1 to 65535");
+            number
+                .map(|n| Duration::from_secs(n.into()))
+                .ok_or_else(missing)
+        };
+        let mut found = GlobalOptions {
+            root: PathBuf::from("/"),
+            verbose: false,
+            limit: None,
+            is_version: false,
+            rest: Vec::new(),
+        };
+        let mut all = arguments.iter().map(String::as_str);
+        while let Some(argument) = all.next() {
+            match argument {
+                "-v" | "--verbose" => found.verbose = true,
+                "-h" => found.rest.push("--help"),
+                "--root" => {
+                    let directory = all.next();
+                    let directory = directory.ok_or_else(|| usage("--root needs a directory"))?;
+                    found.root = PathBuf::from(directory);
+                }
+                "--limit" => found.limit = Some(seconds(all.next())?),
+                "-V" | "--version" => {
+                    found.is_version = true;
+                    return Ok(found);
+                }
+                // The value of these options may look like a global option.
+                option if VALUED.contains(&option) => {
+                    found.rest.push(option);
+                    found.rest.extend(all.next());
+                }
+                _ => match argument.split_once('=') {
+                    Some(("--root", directory)) => found.root = PathBuf::from(directory),
+                    Some(("--limit", text)) => found.limit = Some(seconds(Some(text))?),
+                    // argh expects the value as a separate argument.
+                    Some((option, value)) if VALUED.contains(&option) => {
+                        found.rest.extend([option, value]);
+                    }
+                    _ => found.rest.push(argument),
+                },
+            }
+        }
+        if found.rest.is_empty() {
+            found.rest.push("status");
+        }
+        Ok(found)
     }
 }
 

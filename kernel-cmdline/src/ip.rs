@@ -196,7 +196,7 @@ impl<'a> Ip<'a> {
             }),
             None => Ok(None),
         };
-        let mut client = match prefixed(0, "an address") {
+        let client = match prefixed(0, "an address") {
             Ok(client) => client,
             Err(problem) => return Err(without_method(fields).unwrap_or(problem)),
         };
@@ -212,25 +212,10 @@ impl<'a> Ip<'a> {
             }
             None => None,
         };
-        if let Some(text) = field(3).filter(|text| *text != "0.0.0.0") {
-            let hint = "write a netmask such as 255.255.255.0 or the length of a prefix such as 24";
-            // A netmask without an address stands in front of a server's address.
-            let own = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
-            let prefix = prefix_length(text, own).ok_or(Problem::Malformed {
-                what: "a netmask",
-                text,
-                hint,
-            })?;
-            if client.is_some_and(|client| client.prefix.is_some_and(|written| written != prefix)) {
-                return Err(Problem::Contradiction {
-                    what: "the prefix of the address and the netmask differ",
-                    hint: "remove one of them",
-                });
-            }
-            if let Some(client) = client.as_mut() {
-                client.prefix = Some(prefix);
-            }
-        }
+        let client = match field(3).filter(|text| *text != "0.0.0.0") {
+            Some(netmask) => masked(client, netmask)?,
+            None => client,
+        };
         let hostname = field(4);
         if let Some(text) = hostname.filter(|text| !is_hostname(text)) {
             let hint = "write letters, digits, dots and dashes";
@@ -428,6 +413,28 @@ fn misplaced_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
         text,
         hint: FULL_FORM,
     })
+}
+
+/// The address with the prefix length of the netmask. A netmask without an address stands in front of a
+/// server's address.
+fn masked(client: Option<Prefixed>, netmask: &str) -> Result<Option<Prefixed>, Problem<'_>> {
+    let own = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.address);
+    let prefix = prefix_length(netmask, own).ok_or(Problem::Malformed {
+        what: "a netmask",
+        text: netmask,
+        hint: "write a netmask such as 255.255.255.0 or the length of a prefix such as 24",
+    })?;
+    if client.is_some_and(|client| client.prefix.is_some_and(|written| written != prefix)) {
+        return Err(Problem::Contradiction {
+            what: "the prefix of the address and the netmask differ",
+            hint: "remove one of them",
+        });
+    }
+    let with_prefix = |client| Prefixed {
+        prefix: Some(prefix),
+        ..client
+    };
+    Ok(client.map(with_prefix))
 }
 
 /// The problem of fields that begin with an interface, like those of `INTERFACE:METHOD`, and
