@@ -19,7 +19,7 @@ use ibboot::facts::reader;
 use ibboot::generator;
 use ibboot::handover::{self, gauges, timeline};
 use ibboot::loader;
-use ibboot::plan::explain;
+use ibboot::plan::text;
 use ibboot::preflight;
 use ibboot::request::{Request, in_initramfs};
 use ibboot::status;
@@ -249,7 +249,7 @@ fn show_plan(root: &Root, arguments: &PlanArguments) -> Result<u8> {
         None => preflight::plan(root, line)?,
     };
     print(&match arguments.format {
-        Format::Text => explain::text(&found.plan) + &found.image_text(),
+        Format::Text => text::of_plan(&found.plan) + &found.image_text(),
         Format::Json => handover::json(&found)?,
     })?;
     Ok(match found.plan.requested_by {

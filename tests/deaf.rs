@@ -13,7 +13,7 @@ use ibboot::dhcp::hardware::Hardware;
 use ibboot::facts::Netdev;
 use ibboot::hardware::HardwareType;
 use ibboot::system::decoder;
-use ibboot::up::taken::Claims;
+use ibboot::up::claims::Claims;
 use kernel_cmdline::HwAddr;
 use nix::sched::{CloneFlags, unshare};
 

@@ -5,12 +5,12 @@
 
 mod candidates;
 pub mod drivers;
-pub mod explain;
 mod links;
 pub mod notes;
 mod port_types;
 mod root;
 pub mod steps;
+pub mod text;
 mod tokens;
 
 use std::time::Duration;

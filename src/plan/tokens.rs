@@ -279,7 +279,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::{Inventory, explain, plan};
+    use crate::plan::{Inventory, plan, text};
     use crate::system::root::Root;
 
     fn planned(line: &str) -> (Request, Plan) {
@@ -440,7 +440,7 @@ mod tests {
                 .collect();
             let listed: Vec<usize> = plan.tokens.iter().map(|token| token.origin.column).collect();
             prop_assert_eq!(&listed, &columns);
-            let text = explain::text(&plan);
+            let text = text::of_plan(&plan);
             for token in &plan.tokens {
                 match token.fate {
                     // The plan is another one without the argument, unless it is said twice or has the

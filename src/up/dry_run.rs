@@ -9,7 +9,7 @@ use crate::changes::{Done, Expected, Ground, What, changes};
 use crate::error::{Kind, Result};
 use crate::facts::reader::ONCE;
 use crate::facts::{Facts, Readers};
-use crate::plan::{self, Action, Inventory, Plan, explain};
+use crate::plan::{self, Action, Inventory, Plan, text};
 use crate::request::Request;
 use crate::system::modules;
 use crate::system::root::Root;
@@ -62,7 +62,7 @@ impl Next {
     /// code.
     pub fn report(&self) -> (String, u8) {
         if self.plan.requested_by.is_none() {
-            return (explain::text(&self.plan), Kind::NothingAsked.exit_code());
+            return (text::of_plan(&self.plan), Kind::NothingAsked.exit_code());
         }
         log_plan(&self.plan);
         let mut text = String::new();

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::log::Waiting;
 use super::voice::Subject;
+use super::waiting::Waiting;
 use super::waits::Waits;
 use crate::error::Error;
 use crate::handover::{Mark, Phase};

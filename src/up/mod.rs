@@ -10,10 +10,12 @@ mod act;
 mod administrators;
 mod ages;
 mod apply;
+pub mod claims;
 mod clients;
 mod contract;
 mod dhcp;
 mod dhcp6;
+mod driver_probes;
 mod dry_run;
 mod early;
 mod families;
@@ -21,7 +23,6 @@ mod hooks;
 mod information;
 mod journal;
 mod leasing;
-mod log;
 mod machine;
 mod modules;
 mod naming;
@@ -29,7 +30,6 @@ mod outcome;
 mod part;
 pub mod peers;
 mod pinned;
-mod probing;
 mod progress;
 mod rejoin;
 pub mod renaming;
@@ -40,10 +40,10 @@ mod step;
 pub use dry_run::Next;
 pub use early::bring_up;
 pub use outcome::stillborn;
-pub mod taken;
 mod tries;
 mod verdict;
 mod voice;
+mod waiting;
 mod waits;
 mod watch;
 mod writes;
@@ -121,19 +121,19 @@ impl End {
 fn log_plan(plan: &Plan) {
     for complaint in &plan.complaints {
         // Urgent, so that a quiet console shows it: nobody else will.
-        ::log::error!("{complaint}");
+        log::error!("{complaint}");
     }
     for warning in &plan.warnings {
-        ::log::warn!("{warning}");
+        log::warn!("{warning}");
     }
     for left in plan.left.iter().chain(&plan.unused) {
-        ::log::info!("{left}");
+        log::info!("{left}");
     }
     for token in plan.tokens.iter().filter(|token| token.is_news) {
-        ::log::warn!("{token}");
+        log::warn!("{token}");
     }
     for refusal in &plan.refusals {
-        ::log::error!("{}: {}", refusal.object, refusal.reason);
+        log::error!("{}: {}", refusal.object, refusal.reason);
     }
 }
 
@@ -150,12 +150,12 @@ impl<'l> Begun<'l> {
     fn new(root: &Root, readers: Option<Readers>, loader: &'l Loader) -> Begun<'l> {
         // What an earlier run was granted is asked for first: no more than a wish.
         let known = crate::handover::leases(root).unwrap_or_else(|error| {
-            ::log::debug!("{error}");
+            log::debug!("{error}");
             crate::facts::Leases::default()
         });
         let is_boot = in_initramfs(root);
         let expected = crate::handover::read_expected(root).unwrap_or_else(|error| {
-            ::log::debug!("{error}");
+            log::debug!("{error}");
             None
         });
         let links = expected.into_iter().flat_map(|expected| expected.links);
@@ -166,14 +166,14 @@ impl<'l> Begun<'l> {
             readers,
             journal: Journal::default(),
             parts: Parts {
-                probing: probing::Probing::new(loader),
+                probing: driver_probes::Probing::new(loader),
                 writes: writes::Writes::new(loader),
                 modules: modules::Modules::new(loader),
                 watch: watch::Watch::open(),
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
                 leasing: leasing::Leasing::new(known, is_boot),
-                claims: taken::Claims::new(is_boot).and_left_open(unproven),
+                claims: claims::Claims::new(is_boot).and_left_open(unproven),
                 servers: servers::Servers::default(),
                 administrators: administrators::Administrators::default(),
             },
@@ -422,7 +422,7 @@ impl<'p, 'l> Walk<'p, 'l> {
                 () = self.machine.net.changed() => {}
                 () = alarms.alarm.rings(next) => {}
                 () = Alarms::terminated(&mut alarms.terminate) => {
-                    ::log::info!("stopped by SIGTERM");
+                    log::info!("stopped by SIGTERM");
                     return true;
                 }
             }
@@ -452,7 +452,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             self.tried.host_name = Some(name.clone());
             let request = Request::Write(Write::HostName(name));
             if let Err(error) = self.machine.loader.do_within(HOST_NAME, request).await {
-                ::log::error!("{error}");
+                log::error!("{error}");
             }
         }
         self.files.tell(outcome, &source, &mut self.journal)
@@ -487,7 +487,7 @@ impl<'p, 'l> Walk<'p, 'l> {
             Ok(()) => {
                 let (start, end) = (loaded.start_ns, Some(loaded.end_ns));
                 self.journal.mark_span(Phase::Driver, name, start, end);
-                ::log::info!("{name}: loaded");
+                log::info!("{name}: loaded");
                 self.parts.servers.loaded(Instant::now());
             }
             Err(error) => {

@@ -12,13 +12,13 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
 use super::administrators::Administrators;
+use super::claims::Claims;
+use super::driver_probes::Probing;
 use super::leasing::Leasing;
 use super::modules::Modules;
 use super::naming::Naming;
-use super::probing::Probing;
 use super::servers::Servers;
 use super::speaker::Speakers;
-use super::taken::Claims;
 use super::watch::Watch;
 use super::writes::Writes;
 use crate::facts::{Facts, Readers};

@@ -20,7 +20,7 @@ use crate::system::worker::Ear;
 
 /// The look that needs no event: a lost event must not cost the boot. As often as a line about the wait,
 /// with which the look then coincides: one wake-up for both.
-const SAFETY: Duration = super::log::EVERY;
+const SAFETY: Duration = super::waiting::EVERY;
 /// The same where a port has no events.
 const POLL: Duration = Duration::from_secs(1);
 

@@ -19,7 +19,7 @@ use ibboot::dhcp::v4::packet::{Kind, LARGEST, Message, option};
 use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::hardware::HardwareType;
 use ibboot::system::root::Root;
-use ibboot::up::taken::Claims;
+use ibboot::up::claims::Claims;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 

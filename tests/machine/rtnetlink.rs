@@ -9,7 +9,7 @@ use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::hardware::HardwareType;
 use ibboot::inet::{Address, Route};
 use ibboot::system::net::Net;
-use ibboot::up::taken::Claims;
+use ibboot::up::claims::Claims;
 use kernel_cmdline::HwAddr;
 use nix::sched::CloneFlags;
 

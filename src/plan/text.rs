@@ -225,7 +225,7 @@ fn notes(plan: &Plan) -> String {
 }
 
 /// The plan as text: one numbered line for each step, with the argument that requested it.
-pub fn text(plan: &Plan) -> String {
+pub fn of_plan(plan: &Plan) -> String {
     let mut out = String::new();
     for complaint in &plan.complaints {
         out.push_str(&format!("wrong: {}\n", printable(complaint)));
