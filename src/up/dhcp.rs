@@ -22,7 +22,7 @@ use crate::hardware::{HardwareAddress, Hex};
 
 /// The clients, and the leases of earlier runs.
 #[derive(Debug)]
-pub struct Leases {
+pub struct Clients4 {
     pub clients: Clients<Session>,
     /// The leases of earlier runs of this boot, or of the walk before.
     known: Vec<Progress>,
@@ -131,10 +131,10 @@ impl Lessee for Session {
     }
 }
 
-impl Leases {
+impl Clients4 {
     /// Begins with the leases of earlier runs of this boot.
-    pub fn new(known: Vec<Progress>) -> Leases {
-        Leases {
+    pub fn new(known: Vec<Progress>) -> Clients4 {
+        Clients4 {
             clients: Clients::default(),
             known,
             is_anew: false,
@@ -142,10 +142,10 @@ impl Leases {
     }
 
     /// Begins with the leases of the walk before.
-    pub fn anew(known: Vec<Progress>) -> Leases {
-        Leases {
+    pub fn anew(known: Vec<Progress>) -> Clients4 {
+        Clients4 {
             is_anew: true,
-            ..Leases::new(known)
+            ..Clients4::new(known)
         }
     }
 

@@ -42,7 +42,7 @@ const NEEDLESS: u32 = 5;
 
 /// The clients, and the leases of earlier runs.
 #[derive(Debug, Default)]
-pub struct Leases {
+pub struct Clients6 {
     clients: Clients<Session>,
     /// In an initramfs: only there the walk waits for name servers.
     is_boot: bool,
@@ -113,7 +113,7 @@ impl Lessee for Session {
     }
 }
 
-impl Part for Leases {
+impl Part for Clients6 {
     fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
         self.clients.follow(facts, readers);
         self.patience.retain(|index, _| is_there(facts, *index));
@@ -153,25 +153,25 @@ impl Part for Leases {
     }
 }
 
-impl Leases {
+impl Clients6 {
     /// Begins with the leases of earlier runs of this boot. `is_boot`: in an initramfs.
-    pub fn new(known: Vec<Progress>, is_boot: bool) -> Leases {
+    pub fn new(known: Vec<Progress>, is_boot: bool) -> Clients6 {
         let granted = known
             .iter()
             .filter_map(|one| Some((one.index, one.lease.as_ref()?.address)));
-        Leases {
+        Clients6 {
             granted: granted.collect(),
             known,
             is_boot,
-            ..Leases::default()
+            ..Clients6::default()
         }
     }
 
     /// Begins with the leases of the walk before, in an initramfs.
-    pub fn anew(known: Vec<Progress>) -> Leases {
-        Leases {
+    pub fn anew(known: Vec<Progress>) -> Clients6 {
+        Clients6 {
             is_anew: true,
-            ..Leases::new(known, true)
+            ..Clients6::new(known, true)
         }
     }
 

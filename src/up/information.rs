@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use tokio::time::Instant;
 
 use super::clients::{Client, Clients, Means, Site};
-use super::dhcp6::{Leases, identity6};
+use super::dhcp6::{Clients6, identity6};
 use super::speaker::Speaker;
 use super::tries::Tries;
 use crate::dhcp::v6::information::{InformationWish, Progress, Stage};
@@ -88,9 +88,9 @@ impl Inquiries {
 
     /// Begins the inquiry of an interface if a router advertises name servers in DHCPv6, and
     /// repeats the inquiry when the repetition is due.
-    pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>, leases: &Leases) {
+    pub async fn step(&mut self, site: &Site<'_>, means: &mut Means<'_>, clients6: &Clients6) {
         let wish = site.wish.information().filter(|_| self.is_boot);
-        let Some(wish) = wish.filter(|_| !leases.is_asking(site.index)) else {
+        let Some(wish) = wish.filter(|_| !clients6.is_asking(site.index)) else {
             return;
         };
         let local = site.netdev.link_local();
@@ -104,7 +104,7 @@ impl Inquiries {
             running.go_on(Instant::now());
             return;
         }
-        let has_address = leases.has_router_address(site);
+        let has_address = clients6.has_router_address(site);
         let Some(local) = sends_from(site, has_address) else {
             return;
         };

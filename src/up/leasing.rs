@@ -13,8 +13,8 @@ use crate::wish::ipoib::IpoibWish;
 /// The clients of all kinds.
 #[derive(Debug)]
 pub struct Leasing {
-    pub v4: dhcp::Leases,
-    pub v6: dhcp6::Leases,
+    pub v4: dhcp::Clients4,
+    pub v6: dhcp6::Clients6,
     pub information: Inquiries,
 }
 
@@ -31,8 +31,8 @@ impl Leasing {
     /// Begins with the leases of earlier runs of this boot. `is_boot`: in an initramfs.
     pub fn new(known: facts::Leases, is_boot: bool) -> Leasing {
         Leasing {
-            v4: dhcp::Leases::new(known.dhcp),
-            v6: dhcp6::Leases::new(known.dhcp6, is_boot),
+            v4: dhcp::Clients4::new(known.dhcp),
+            v6: dhcp6::Clients6::new(known.dhcp6, is_boot),
             information: Inquiries::new(is_boot),
         }
     }
@@ -42,8 +42,8 @@ impl Leasing {
     pub fn anew(self) -> Leasing {
         let known = self.leases();
         Leasing {
-            v4: dhcp::Leases::anew(known.dhcp),
-            v6: dhcp6::Leases::anew(known.dhcp6),
+            v4: dhcp::Clients4::anew(known.dhcp),
+            v6: dhcp6::Clients6::anew(known.dhcp6),
             information: Inquiries::new(true),
         }
     }

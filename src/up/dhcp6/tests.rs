@@ -35,19 +35,19 @@ fn a_lease_of_another_process_counts_while_its_address_is_on_the_interface() {
         addresses: vec![found("fd00::5/128", AddressState::Usable)],
         ..Netdev::default()
     };
-    let mut leases = Leases::new(vec![known.clone()], true);
-    assert_eq!(leases.progress(), []);
-    assert!(!leases.keep(&netdev, 4, "00:03:00:21"));
-    assert!(!leases.keep(&netdev, 5, &known.duid));
-    assert!(leases.keep(&netdev, 4, &known.duid));
+    let mut clients = Clients6::new(vec![known.clone()], true);
+    assert_eq!(clients.progress(), []);
+    assert!(!clients.keep(&netdev, 4, "00:03:00:21"));
+    assert!(!clients.keep(&netdev, 5, &known.duid));
+    assert!(clients.keep(&netdev, 4, &known.duid));
     let now = Progress {
         interface: "ib0".to_owned(),
         ..known.clone()
     };
-    assert_eq!(leases.progress(), [now]);
+    assert_eq!(clients.progress(), [now]);
     netdev.addresses.clear();
-    assert!(!leases.keep(&netdev, 4, &known.duid));
-    assert_eq!(leases.progress(), []);
+    assert!(!clients.keep(&netdev, 4, &known.duid));
+    assert_eq!(clients.progress(), []);
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn the_address_of_a_lease_is_not_the_address_of_a_router() {
         lease: Some(serde_json::from_str(LEASE).unwrap()),
         ..Progress::default()
     };
-    let mut leases = Leases::new(vec![known], true);
-    leases.granted.insert((4, "fd00::6".parse().unwrap()));
+    let mut clients = Clients6::new(vec![known], true);
+    clients.granted.insert((4, "fd00::6".parse().unwrap()));
     let netdev = |usable: &[&str], tentative: &[&str]| {
         let usable = usable.iter().map(|text| found(text, AddressState::Usable));
         let tentative = tentative.iter();
@@ -99,22 +99,22 @@ fn the_address_of_a_lease_is_not_the_address_of_a_router() {
     // The address of an earlier run, and the address of a lost lease.
     let leased = netdev(&["fe80::5/64", "fd00::5/128"], &["fd00::6/128"]);
     let wish = IpoibWish::default();
-    let has = |leases: &Leases, netdev: &Netdev, index| {
-        leases.has_router_address(&site(&wish, netdev, index))
+    let has = |clients: &Clients6, netdev: &Netdev, index| {
+        clients.has_router_address(&site(&wish, netdev, index))
     };
-    assert!(!has(&leases, &leased, 4));
-    assert!(has(&leases, &leased, 5));
+    assert!(!has(&clients, &leased, 4));
+    assert!(has(&clients, &leased, 5));
     let routed = netdev(&["fd00::5/64"], &[]);
-    assert!(has(&leases, &routed, 4));
-    assert!(has(&leases, &netdev(&[], &["fd00::7/128"]), 4));
+    assert!(has(&clients, &routed, 4));
+    assert!(has(&clients, &netdev(&[], &["fd00::7/128"]), 4));
     // A static address.
     let wish = IpoibWish {
         addresses: vec!["fd00::5/64".parse().unwrap()],
         ..IpoibWish::default()
     };
-    assert!(!leases.has_router_address(&site(&wish, &routed, 4)));
-    leases.follow(&Facts::default(), None);
-    assert!(has(&leases, &leased, 4));
+    assert!(!clients.has_router_address(&site(&wish, &routed, 4)));
+    clients.follow(&Facts::default(), None);
+    assert!(has(&clients, &leased, 4));
 }
 
 #[test]
@@ -150,10 +150,10 @@ fn with_either6_a_client_waits_for_the_routers_unless_they_announce_dhcpv6() {
         ..Netdev::default()
     };
     let bare = netdev(&["fe80::5/64"]);
-    let mut leases = Leases::default();
+    let mut clients = Clients6::default();
     let none = IpoibWish::default();
     let mut may_begin = |wish: &Dhcp6Wish, netdev: &Netdev, router| {
-        leases.may_begin(wish, &site(&none, netdev, 4), router)
+        clients.may_begin(wish, &site(&none, netdev, 4), router)
     };
     assert!(may_begin(&either6(None), &bare, Router::Silent));
     assert!(may_begin(&either6(Some(10)), &bare, Router::Managed));
