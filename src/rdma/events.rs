@@ -187,8 +187,8 @@ impl AsyncEvents {
     /// Open a device by the name of its uverbs file, `uverbs0` ([`netlink::Rdma::chardev`]).
     ///
     /// Would-block: the driver is not ready (mlx5 while it resets); try again. ENOENT: no device
-    /// node. EINVAL and others: the driver requires its own request format (irdma, bnxt_re); poll
-    /// the port instead.
+    /// node. EOPNOTSUPP and others: the driver requires its own request format (irdma on hardware
+    /// of generation 3, later versions of bnxt_re); poll the port instead.
     pub fn open(name: &str) -> io::Result<Self> {
         let context = chardev::open("uverbs", name)?;
         let events = get_context(context.as_fd())?;
