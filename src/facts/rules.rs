@@ -100,15 +100,19 @@ pub fn with_three_lanes(port: PortRef<'_>, rate: &Rate) -> Option<f64> {
 }
 
 /// Whether this is the rate that an Ethernet port may have in place of a faster one: of mlx5 4X QDR
-/// (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c), of other cards 4X EDR (ib_get_eth_speed,
-/// drivers/infiniband/core/verbs.c). Mostly the rate is right.
+/// (mlx5_query_port_roce, drivers/infiniband/hw/mlx5/main.c), of other cards 4X EDR or 4X NDR, the last
+/// ones of their lists, and SDR for an unknown speed (ib_get_eth_speed, drivers/infiniband/core/verbs.c;
+/// get_link_speed_and_width, drivers/infiniband/hw/qedr/verbs.c). Mostly 4X is right, and SDR only for
+/// 1 Gb/s.
 pub fn is_default_of_ethernet(port: PortRef<'_>, rate: &Rate) -> bool {
     let device = port.device;
-    let speed = if device.is_mlx5() { "QDR" } else { "EDR" };
-    port.port.link_layer == Some(LinkLayer::Ethernet)
-        && !device.is_software()
-        && rate.width == 4
-        && rate.speed == speed
+    let is_default = match rate.speed.as_str() {
+        "QDR" => device.is_mlx5() && rate.width == 4,
+        "EDR" | "NDR" => !device.is_mlx5() && rate.width == 4,
+        "SDR" => !device.is_mlx5(),
+        _ => false,
+    };
+    port.port.link_layer == Some(LinkLayer::Ethernet) && !device.is_software() && is_default
 }
 
 /// The current mode. An interface without a file for the mode that cannot connect is in datagram
@@ -343,6 +347,14 @@ mod tests {
             ),
             ("bnxt_en", ethernet, "40 Gb/sec (4X QDR)", (false, false)),
             ("bnxt_en", ethernet, "100 Gb/sec (4X EDR)", (false, true)),
+            ("bnxt_en", ethernet, "400 Gb/sec (4X NDR)", (false, true)),
+            ("bnxt_en", ethernet, "100 Gb/sec (1X NDR)", (false, false)),
+            ("qede", ethernet, "2.5 Gb/sec (1X SDR)", (false, true)),
+            ("ice", ethernet, "10 Gb/sec (4X SDR)", (false, true)),
+            ("ice", ethernet, "5 Gb/sec (2X SDR)", (false, true)),
+            ("ice", ethernet, "25 Gb/sec (1X EDR)", (false, false)),
+            ("mlx5_core", ethernet, "2.5 Gb/sec (1X SDR)", (false, false)),
+            ("mlx5_core", ethernet, "400 Gb/sec (4X NDR)", (false, false)),
         ] {
             let device = Device {
                 driver: Some(driver.to_owned()),

@@ -287,14 +287,16 @@ pub fn rate(port: &Port<'_>) -> Finding {
             expected: Some(expected),
             ..Finding::unanswered(id, &rate.text)
         }
-        .hint(match port.found.port.link_layer {
-            Some(LinkLayer::Ethernet) => {
-                "the kernel cannot tell: it reports this rate for every speed that the driver does not know; \
-                 see the speed with ethtool IF or at the switch, and remove rd.ib.rate="
-            }
+        .hint(&match port.found.port.link_layer {
+            Some(LinkLayer::Ethernet) => format!(
+                "the kernel cannot tell: it also reports this rate for a speed that it does not know; \
+                 see the speed with ethtool {} or at the switch, and leave this port out of rd.ib.rate=",
+                port.found.port.netdev.as_deref().unwrap_or("IF")
+            ),
             _ => {
                 "the kernel cannot tell: it reports SDR for every speed that it does not know (NDR, XDR); \
                  see the speed with smpquery -C DEVICE -P PORT -D portinfo 0 or at the switch, and remove rd.ib.rate="
+                    .to_owned()
             }
         })
         }

@@ -212,9 +212,11 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::PortRate => Guide {
             detail: "Only with rd.ib.rate=. The kernel reports 10 Gb/sec (4X SDR) for each speed that it \
-                     does not know (NDR, XDR); for an Ethernet port 40 Gb/sec (4X QDR) on mlx5 and 100 Gb/sec \
-                     (4X EDR) on other cards; one lane for an Omni-Path link with two or three: the check is \
-                     unknown then.",
+                     does not know (NDR, XDR); for an Ethernet port 40 Gb/sec (4X QDR) on mlx5, on other \
+                     cards SDR, 100 Gb/sec (4X EDR) or 400 Gb/sec (4X NDR); one lane for an Omni-Path link \
+                     with two or three: the check is unknown then, and the boot waits until the deadline. \
+                     Older versions of irdma and mana_ib report 100 Gb/sec for every link: a slower one \
+                     passes.",
             ..SLOW
         },
         Id::PortLanes => Guide {
