@@ -2,6 +2,7 @@
 //! Writes port types of mlx4 cards and default RoCE modes.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use nix::sys::statfs::{FsType, statfs};
 
@@ -13,6 +14,12 @@ use kernel_cmdline::PortType;
 const CONFIGFS: &str = "/sys/kernel/config";
 /// CONFIGFS_MAGIC (fs/configfs/mount.c).
 const CONFIGFS_MAGIC: FsType = FsType(0x6265_6570);
+
+/// How long rdma_cm is waited for: the kernel shows a device before it gives the device to rdma_cm
+/// (enable_device_and_get, drivers/infiniband/core/device.c). Shorter than a write that is called hung.
+const UNTIL_KNOWN: Duration = Duration::from_secs(3);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A port of a card, and its type.
 type Port = (u32, PortType);
@@ -81,6 +88,20 @@ fn set_mlx4_port(root: &Root, address: &str, port: u32, requested: PortType) -> 
     }
 }
 
+/// Tries again, for a limited time, while rdma_cm does not know the device yet (ENODEV of
+/// drivers/infiniband/core/cma_configfs.c).
+fn until_known<T>(limit: Duration, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let end = Instant::now() + limit;
+    loop {
+        match attempt() {
+            Err(e) if e.raw_os_error() == Some(libc::ENODEV) && Instant::now() < end => {
+                std::thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
 /// Sets the default RoCE mode of a port (Documentation/ABI/testing/configfs-rdma_cm). The mode
 /// stays when the directory, which holds the device, is removed again.
 pub(super) fn set_default_roce_mode(
@@ -106,7 +127,8 @@ pub(super) fn set_default_roce_mode(
             .hint("the kernel needs CONFIG_INFINIBAND_ADDR_TRANS_CONFIGFS"));
     }
     let directory = format!("{base}/{device}");
-    let made = match std::fs::create_dir(root.path(&directory)) {
+    let create = || std::fs::create_dir(root.path(&directory));
+    let made = match until_known(UNTIL_KNOWN, create) {
         Ok(()) => true,
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
         Err(e) => return Err(Error::io(&directory, "cannot be created", &e)),
@@ -271,6 +293,21 @@ mod tests {
             [Ok(PortSet::Changed), Ok(PortSet::Changed)]
         );
         assert_eq!(tries, [2, 1, 2]);
+    }
+
+    #[test]
+    fn a_device_that_rdma_cm_does_not_know_yet_is_tried_again() {
+        let mut errors = vec![libc::EEXIST, libc::ENODEV, libc::ENODEV];
+        let mut attempt = || match errors.pop() {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => Ok(()),
+        };
+        let errno = |result: io::Result<()>| result.map_err(|e| e.raw_os_error().unwrap());
+        let long = Duration::from_secs(600);
+        assert_eq!(errno(until_known(long, &mut attempt)), Err(libc::EEXIST));
+        assert_eq!(errno(until_known(long, &mut attempt)), Ok(()));
+        let never = || Err(io::Error::from_raw_os_error(libc::ENODEV));
+        assert_eq!(errno(until_known(PAUSE, never)), Err(libc::ENODEV));
     }
 
     #[test]
