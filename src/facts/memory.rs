@@ -38,6 +38,8 @@ impl Touched {
             _ if event.is_synthetic => Touched::Nothing,
             "pci" if matches!(event.action.as_str(), "add" | "remove") => Touched::Everything,
             "infiniband" => Touched::Devices,
+            // The kernel may wait until the reader of the device closes its event file.
+            "infiniband_verbs" if event.action == "remove" => Touched::Devices,
             "pci" | "auxiliary" | "module" => Touched::Lists,
             subsystem if subsystem.starts_with("infiniband") => Touched::Lists,
             _ => Touched::Nothing,
@@ -228,6 +230,8 @@ mod tests {
             ("add", "infiniband", Touched::Devices),
             ("move", "infiniband", Touched::Devices),
             ("add", "infiniband_verbs", Touched::Lists),
+            ("remove", "infiniband_verbs", Touched::Devices),
+            ("remove", "infiniband_mad", Touched::Lists),
             ("move", "net", Touched::Nothing),
             ("bind", "auxiliary", Touched::Lists),
             ("add", "module", Touched::Lists),

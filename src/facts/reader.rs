@@ -5,7 +5,7 @@
 //! its own keeps that away from the other devices.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -142,25 +142,48 @@ impl Kept {
     }
 }
 
+/// The open event file of a device.
+#[derive(Debug)]
+struct Events<F> {
+    /// Index of the device.
+    device: u32,
+    /// Name of the uverbs file.
+    name: String,
+    file: F,
+}
+
+impl<F> Events<F> {
+    /// Whether the file stays open: another device may have the name of the device now, and most
+    /// drivers let the kernel remove the device only after the file is closed.
+    fn is_kept(&self, root: &Root, device: Option<u32>) -> bool {
+        device == Some(self.device) && chardev::is_there(root, &self.name, Kind::Uverbs)
+    }
+}
+
 /// The asynchronous events of the device; none where they cannot be heard, as with a driver that has a
 /// request format of its own ([`AsyncEvents::open`]): its ports are polled.
-fn open_events(name: &str, index: u32, rdma: &Rdma) -> Option<(u32, AsyncEvents)> {
-    let file = chardev::name(&Root::new("/"), rdma, (index, name), Kind::Uverbs).ok()?;
-    Some((index, AsyncEvents::open(&file).ok()?))
+fn open_events(root: &Root, device: &str, index: u32, rdma: &Rdma) -> Option<Events<AsyncEvents>> {
+    let name = chardev::name(root, rdma, (index, device), Kind::Uverbs).ok()?;
+    Some(Events {
+        device: index,
+        file: AsyncEvents::open(&name).ok()?,
+        name,
+    })
 }
 
 /// The worker: reads the device `name` for each request, and tells of its events, until nobody needs
 /// it. Opening, reading and closing a uverbs file may also query the firmware.
 pub fn serve(name: &str) -> io::Result<()> {
     let master = Master::of_process();
-    let mut events: Option<(u32, AsyncEvents)> = None;
+    let root = Root::new("/");
+    let mut events: Option<Events<AsyncEvents>> = None;
     let mut kept = Kept::default();
     loop {
-        if let Some((_, open)) = &events
-            && master.is_readable_first(open.as_fd())?
+        if let Some(Events { file, .. }) = &events
+            && master.is_readable_first(file.as_fd())?
         {
             let is_final = |event: &AsyncEvent| event.kind.is_final();
-            if !open.drain().is_ok_and(|told| !told.iter().any(is_final)) {
+            if !file.drain().is_ok_and(|told| !told.iter().any(is_final)) {
                 events = None;
             }
             master.send(&Message::Changed)?;
@@ -175,13 +198,13 @@ pub fn serve(name: &str) -> io::Result<()> {
             if let Some(identity) = identity {
                 sent = master.send(&Message::Found(Box::new(identity.clone())));
             }
-            // Another device may have the name now.
-            let is_same =
-                |(of, _): &(u32, AsyncEvents)| device.is_some_and(|(_, index)| index == *of);
-            let open = events.take().filter(is_same);
+            let index = device.map(|(_, index)| index);
+            let open = events.take().filter(|open| open.is_kept(&root, index));
             // The event file is open before the state is read, or an event in between is lost.
             events = match (request.wants_events, open) {
-                (true, None) => device.and_then(|(rdma, index)| open_events(name, index, rdma)),
+                (true, None) => {
+                    device.and_then(|(rdma, index)| open_events(&root, name, index, rdma))
+                }
                 (wants_events, open) => open.filter(|_| wants_events),
             };
         };
@@ -395,8 +418,6 @@ pub struct Readers {
     is_over: Cell<bool>,
     /// [`Readers::listen`] was called.
     is_listening: Cell<bool>,
-    /// Devices whose event files stay closed.
-    closed: RefCell<BTreeSet<String>>,
 }
 
 impl Readers {
@@ -414,7 +435,6 @@ impl Readers {
             readers: RefCell::default(),
             is_over: Cell::default(),
             is_listening: Cell::default(),
-            closed: RefCell::default(),
         }
     }
 
@@ -422,13 +442,13 @@ impl Readers {
     /// still true ([`lasts`]) is not read again.
     pub fn read(&self, names: &[String], look: &mut Look<'_>, is_all: bool) -> Vec<Device> {
         let mut readers = self.readers.borrow_mut();
-        let request = |name: &String| Request {
+        let request = || Request {
             depth: look.depth.clone(),
             is_recording: look.root().is_recording(),
-            wants_events: self.is_listening.get() && !self.closed.borrow().contains(name),
+            wants_events: self.is_listening.get(),
         };
         let requests: BTreeMap<&String, Request> =
-            names.iter().map(|name| (name, request(name))).collect();
+            names.iter().map(|name| (name, request())).collect();
         // A device that is gone may come back with another driver behind it.
         readers.retain(|name, _| names.contains(name));
         let began_ns = boottime_ns();
@@ -474,17 +494,6 @@ impl Readers {
     /// From now on readers hold the event files of their devices open and tell of events.
     pub fn listen(&self) {
         self.is_listening.set(true);
-    }
-
-    /// Has the event files of these devices closed, and of no others.
-    pub fn close(&self, names: BTreeSet<String>) {
-        let mut readers = self.readers.borrow_mut();
-        for name in &names {
-            if let Some(reader) = readers.get_mut(name).filter(|reader| reader.has_events) {
-                reader.end();
-            }
-        }
-        self.closed.replace(names);
     }
 
     /// The process of each reader, by device; 0 in a test.
@@ -542,7 +551,7 @@ impl Readers {
 }
 
 impl Drop for Readers {
-    /// A software device cannot be removed while its event file is open.
+    /// Many a device cannot be removed while its event file is open.
     fn drop(&mut self) {
         self.readers.get_mut().values_mut().for_each(Reader::end);
     }

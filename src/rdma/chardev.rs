@@ -57,6 +57,12 @@ pub fn name(
     chosen(found, || in_sysfs(root, device, kind))
 }
 
+/// Whether sysfs still has the character device with this name: of a device that is being removed it
+/// goes first.
+pub fn is_there(root: &Root, name: &str, kind: Kind) -> bool {
+    root.exists(&format!("{}/{name}", kind.class()))
+}
+
 /// The answer of the kernel, or of sysfs if the kernel does not know the question.
 fn chosen(
     found: Result<String, Error>,

@@ -168,12 +168,12 @@ const REQUEST: usize = 8 + 8 + 8;
 /// Open this, *then* read the port's state, then wait: in any other order, an event between the two
 /// is lost.
 ///
-/// **Drop it before the device is removed, and before the program ends its work.** rxe, siw and
-/// rdmavt have no `disassociate_ucontext`: when such a device is removed, by
-/// RDMA_NLDEV_CMD_DELLINK or with its network device, the kernel waits until every uverbs
-/// file of the device is closed. A process that sends DELLINK while it holds such a file waits for
-/// itself. A file that is left open over switch_root blocks the program that removes the device
-/// later. Drop closes both files.
+/// **Drop it when the device is being removed, and before the program ends its work.** Many drivers
+/// (rxe, siw, rdmavt, qedr) have no `disassociate_ucontext`: when such a device is removed, by
+/// RDMA_NLDEV_CMD_DELLINK, with its network device or with its card, the kernel waits until every
+/// uverbs file of the device is closed (`ib_uverbs_remove_one`); before, the file leaves sysfs, with a
+/// uevent. A process that sends DELLINK while it holds such a file waits for itself. A file that is
+/// left open over switch_root blocks the program that removes the device later. Drop closes both files.
 #[derive(Debug)]
 pub struct AsyncEvents {
     // Fields are dropped in this order: the event file first, then its context.

@@ -4,7 +4,7 @@
 //! look must read again.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -75,13 +75,12 @@ impl Watch {
 }
 
 impl Part for Watch {
-    /// Listens to new readers, and has the event files of devices that go closed.
+    /// Listens to new readers.
     fn follow(&mut self, facts: &Facts, readers: Option<&Readers>) {
         let Some(readers) = readers else {
             self.blind = true;
             return;
         };
-        readers.close(leaving(facts));
         let here = readers.processes();
         self.readers
             .retain(|process, _| here.values().any(|one| one == process));
@@ -127,16 +126,6 @@ fn has_link(facts: &Facts, name: &str) -> bool {
     let mut devices = facts.devices.iter();
     let device = devices.find(|device| device.ifname == name);
     device.is_none_or(Device::has_link)
-}
-
-/// Software devices whose interface is gone: the kernel waits for their event files to be closed.
-fn leaving(facts: &Facts) -> BTreeSet<String> {
-    let is_leaving = |device: &&Device| {
-        let parent = device.parent.as_deref();
-        parent.is_some_and(|parent| facts.netdev(parent).is_none())
-    };
-    let devices = facts.devices.iter().filter(is_leaving);
-    devices.map(|device| device.ifname.clone()).collect()
 }
 
 /// Returns at the first uevent about RDMA or network devices. Notes what each uevent touches.
@@ -185,26 +174,5 @@ async fn news(ear: &AsyncFd<Ear>) {
         if ear.get_ref().hears() {
             return;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::system::root::Root;
-    use crate::wish::expectation::Depth;
-
-    #[test]
-    fn a_software_device_is_let_go_when_its_interface_is_gone() {
-        let sys = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sys/soft-roce");
-        let mut facts = Facts::gather(&Root::new(sys), None, &[], Depth::Ports);
-        let device = facts.devices.first_mut().unwrap();
-        assert_eq!(device.parent.as_deref(), Some("eth0"));
-        let name = device.ifname.clone();
-        assert_eq!(leaving(&facts), BTreeSet::new());
-        facts.netdevs.retain(|netdev| netdev.ifname != "eth0");
-        assert_eq!(leaving(&facts), BTreeSet::from([name]));
-        facts.devices.first_mut().unwrap().parent = None;
-        assert_eq!(leaving(&facts), BTreeSet::new(), "hardware");
     }
 }

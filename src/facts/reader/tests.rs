@@ -296,3 +296,21 @@ fn the_silence_is_told_in_steps() {
         assert_eq!(silence(seconds), text);
     }
 }
+
+#[test]
+fn the_event_file_is_closed_when_its_device_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let entry = dir.path().join("sys/class/infiniband_verbs/uverbs0");
+    std::fs::create_dir_all(&entry).unwrap();
+    let root = Root::new(dir.path());
+    let events = Events {
+        device: 3,
+        name: "uverbs0".to_owned(),
+        file: (),
+    };
+    assert!(events.is_kept(&root, Some(3)));
+    assert!(!events.is_kept(&root, Some(4)), "another device");
+    assert!(!events.is_kept(&root, None));
+    std::fs::remove_dir(&entry).unwrap();
+    assert!(!events.is_kept(&root, Some(3)), "the kernel waits");
+}
