@@ -2,8 +2,8 @@
 //! PURE: an RDMA device that is not there under the requested name, and may be there under another.
 
 use super::checks::Id;
-use crate::facts::Facts;
-use crate::system::drivers;
+use crate::facts::{Device, Facts};
+use crate::system::drivers::{self, Family};
 use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::Means;
@@ -20,9 +20,19 @@ pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
         return Some(found);
     }
     let absent = Absent::of(wish, facts)?;
-    let mut names = absent.others.clone();
-    names.retain(|name| numbered(name).is_none());
-    names.truncate(SHOWN);
+    let family = drivers::by_device_name(absent.device);
+    let is_renamed = |device: &&Device| {
+        let name = device.ifname.as_str();
+        let has_driver = |family: &Family| {
+            device
+                .driver
+                .as_deref()
+                .is_some_and(|d| family.pci.contains(&d))
+        };
+        is_of_udev(name) || (family.is_some_and(has_driver) && !drivers::is_kernels_name(name))
+    };
+    let devices = facts.devices.iter().filter(is_renamed);
+    let names: Vec<&str> = devices.map(|d| d.ifname.as_str()).take(SHOWN).collect();
     let hint = "udev renames RDMA devices (60-rdma-persistent-naming.rules): use one of these names, guid= or pci=";
     (!names.is_empty()).then(|| absent.finding(&names, hint))
 }
@@ -116,7 +126,6 @@ fn numbered(device: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Device;
     use crate::wish::expectation::Target;
 
     fn found(target: &str, names: &[&str]) -> Option<String> {
@@ -141,6 +150,11 @@ mod tests {
         assert_eq!(
             of("mlx5_0:1", &["mlx5_2", "mlx5_bond_0"]),
             "no mlx5_0, only mlx5_bond_0"
+        );
+        assert_eq!(of("mlx5_0", &["rxe0", "bnxt_re0", "mlx4_0"]), "");
+        assert_eq!(
+            of("mlx5_0", &["rxe0", "bnxt_re0", "ibp1s0"]),
+            "no mlx5_0, only ibp1s0"
         );
         assert_eq!(
             of("mlx5_0", &["ibp1s0", "ibp2s0"]),
