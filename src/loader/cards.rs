@@ -137,7 +137,17 @@ pub(super) fn set_default_roce_mode(
     let result = root
         .set(&path, &format!("{mode}\n"))
         .and_then(|()| root.text(&path))
-        .map_err(|e| Error::io(&path, "default RoCE mode cannot be set", &e))
+        .map_err(|e| {
+            let what = format!("default RoCE mode {mode} cannot be set (rd.ib.roce=)");
+            let error = Error::io(format!("{device}/{port}"), what, &e);
+            // cma_set_default_gid_type of drivers/infiniband/core/cma.c.
+            match e.raw_os_error() == Some(nix::libc::EINVAL) {
+                true => error.hint(
+                    "the device has no GIDs of this mode: the link uses the kernel's default",
+                ),
+                false => error.hint(format!("see {path}")),
+            }
+        })
         .and_then(|after| {
             if after == mode {
                 Ok(())
@@ -322,8 +332,8 @@ mod tests {
             set_default_roce_mode(&root, "rxe1", 1, "RoCE v2")
                 .unwrap_err()
                 .to_string(),
-            "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_mode: default RoCE mode cannot \
-             be set: No such file or directory"
+            "rxe1/1: default RoCE mode RoCE v2 cannot be set (rd.ib.roce=): No such file or directory; see \
+             /sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_mode"
         );
     }
 }
