@@ -11,12 +11,14 @@
 case $ibboot_verdict in
     failed*)
         printf 'ibboot: %s\n' "$ibboot_reason"
-        printf 'ibboot:   type "ibboot check --all" for all checks, "exit" to continue the boot\n'
+        printf 'ibboot:   type "ibboot check" for what failed; after a repair "ibboot up", then\n'
+        printf 'ibboot:     "ibboot check"; "exit" continues the boot\n'
         ;;
 esac
 if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
     read -r ibboot_verdict _ ibboot_reason < /run/ibboot/netroot
     [ "$ibboot_verdict" != running ] || ibboot_reason="$ibboot_reason, and the mount has not returned"
     printf 'ibboot: %s\n' "no root file system over $ibboot_reason"
+    printf 'ibboot:   see dmesg and the server; mount it on /sysroot by hand, then "exit"\n'
 fi
 unset ibboot_verdict ibboot_reason

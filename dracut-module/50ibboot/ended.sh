@@ -10,6 +10,12 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS; see dmesg}"
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended
     mv /run/ibboot/result.ended /run/ibboot/result
+    # Whether a shell may open is decided by dracut (rd.shell=).
+    case $ibboot_onfail in
+        shell) ibboot_reason="$ibboot_reason; rd.ib.onfail=shell follows" ;;
+        reboot) ibboot_reason="$ibboot_reason; a reboot follows" ;;
+        *) ibboot_reason="$ibboot_reason; the boot continues" ;;
+    esac
     # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.
     { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
         || printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0

@@ -29,7 +29,7 @@ if [ ! -e /run/ibboot/result ]; then
     ibboot_ended=''
     # Firmware that does not answer can hold a process in the kernel forever, past the deadline.
     if [ "$ibboot_now" -ge "$((ibboot_first + ibboot_timeout + 30))" ]; then
-        ibboot_ended="still running 30 s after its deadline; see dmesg"
+        ibboot_ended="still running 30 s after its deadline"
     elif [ -n "$DRACUT_SYSTEMD" ]; then
         # shellcheck source=/dev/null
         . /usr/lib/ibboot/unit.sh

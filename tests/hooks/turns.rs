@@ -57,6 +57,7 @@ fn a_mount_that_failed_is_tried_again_until_it_succeeds() {
         "again",
         &script,
         "online ib0\nnetroot ib0\nfinished\nibboot: no root file system over ib0: nfs4:10.0.0.2:/a?b\n\
+         ibboot:   see dmesg and the server; mount it on /sysroot by hand, then \"exit\"\n\
          finished\nnetroot ib0\nfinished\nfinished\n\
          <3>ibboot: ib0: nfs4:10.0.0.2:/a?b: not mounted, trying again\n",
     );
@@ -70,7 +71,8 @@ fn a_root_of_a_dhcp_server_is_tried_again_like_one_of_the_command_line() {
         echo 'online ib0' > /run/ibboot/interfaces
         for path in /a 10.0.0.2:/a nfs4:10.0.0.2:/a iscsi:10.0.0.2::::iqn ''; do
             echo \"new_root_path='$path'\" > /tmp/dhclient.ib0.dhcpopts
-            rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn; source_hook emergency
+            rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn
+            source_hook emergency | grep -v '^ibboot:   '
         done; cat /dev/kmsg"
     );
     let twice = "online ib0\nnetroot ib0\nfinished\nnetroot ib0\nfinished\nibboot: no root file system over ib0: ";
@@ -104,7 +106,7 @@ fn the_password_of_a_root_is_not_shown() {
             netroot=$1; rm -f /run/ibboot/netroot /run/ibboot/online-ib0; uptime 5.00; turn; uptime 10.00; turn
             source_hook emergency; cat /run/ibboot/netroot
         }}
-        shown() {{ tried \"$1\" | grep -Ev '^(online|netroot|finished)'; cat /dev/kmsg; : > /dev/kmsg; }}
+        shown() {{ tried \"$1\" | grep -Ev '^(online|netroot|finished|ibboot:   )'; cat /dev/kmsg; : > /dev/kmsg; }}
         shown iscsi:user:S3CR3T@10.0.0.2::::iqn
         shown iscsi:user:S3C@RET:in:S3CR3T@10.0.0.2::::iqn
         shown S3CR3T@10.0.0.2
@@ -237,7 +239,7 @@ fn a_mount_that_never_returns_does_not_hold_the_queue() {
         for now in 5.00 34.99 35.00 36.00 65.00; do
             : > /dev/kmsg; uptime $now; source_hook job; (source_hook finished) || echo \"$now: held\"; cat /dev/kmsg
         done
-        source_hook emergency; echo > \"$3/fifo\"; wait; (source_hook finished) && echo finished"
+        source_hook emergency | grep -v '^ibboot:   '; echo > \"$3/fifo\"; wait; (source_hook finished) && echo finished"
     );
     let held = |output: &str| {
         let mut lines: Vec<&str> = output.lines().collect();

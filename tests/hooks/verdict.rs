@@ -26,8 +26,8 @@ fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
         done
         result; cat /dev/kmsg",
         "300.99: 0\nfinished: 1\n369.99: 0\nfinished: 1\n370.00: 0\nfinished: 0\n371.00: 300\nfinished: 0\n\
-         result: failed continue|ibboot up: no verdict: still running 30 s after its deadline; see dmesg|\n\
-         <3>ibboot: ibboot up: no verdict: still running 30 s after its deadline; see dmesg\n",
+         result: failed continue|ibboot up: no verdict: still running 30 s after its deadline|\n\
+         <3>ibboot: ibboot up: no verdict: still running 30 s after its deadline; the boot continues\n",
     );
 }
 
@@ -58,7 +58,7 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
             let wrong = reason("ActiveState=inactive LoadState=bad-setting");
             let expected = format!(
                 "{}result: failed shell|ibboot up: no verdict: {failed}|\n\
-                 <3>ibboot: ibboot up: no verdict: {failed}\n\
+                 <3>ibboot: ibboot up: no verdict: {failed}; rd.ib.onfail=shell follows\n\
                  warn ibboot: this kernel has no /dev/kmsg: {wrong}\n\
                  result: failed shell|ibboot up: no verdict: {wrong}|\nnull\n",
                 "waiting\n".repeat(6)
@@ -85,7 +85,8 @@ fn a_crash_has_the_action_of_onfail() {
         ),
         &format!(
             "result: failed continue|{reason}|\nibboot: {reason}\n\
-             ibboot:   type \"ibboot check --all\" for all checks, \"exit\" to continue the boot\non\n"
+             ibboot:   type \"ibboot check\" for what failed; after a repair \"ibboot up\", then\n\
+             ibboot:     \"ibboot check\"; \"exit\" continues the boot\non\n"
         ),
     );
     plays(
@@ -146,7 +147,7 @@ fn no_shell_interprets_the_words_of_a_server() {
         let test = format!("escape sequences, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
             let expected = r"<3>ibboot: rebooting in 10 s: refuses: \033[2J\n
-<3>ibboot: ibboot up: no verdict: \033[2J
+<3>ibboot: ibboot up: no verdict: \033[2J; the boot continues
 ";
             assert_eq!(found, expected, "{test}");
         }
