@@ -233,6 +233,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// What happens at the deadline.
     pub onfail: OnFailure,
+    /// [`Request::no_shell`].
+    pub no_shell: Option<&'static str>,
     /// In a kernel that saves a crash dump: which part of the request is carried out.
     pub dump: Option<Dump>,
     /// Set if the DHCP server of the boot device names the root file system.
@@ -320,6 +322,7 @@ pub fn plan(request: &Request, inventory: &Inventory) -> Plan {
         root_of_lease: request.root_of_lease.clone(),
         needs_boot_device: root::leaves_server_out(request),
         onfail: request.onfail,
+        no_shell: request.no_shell,
         expectation,
         is_layer_open,
     };

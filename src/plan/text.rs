@@ -288,7 +288,7 @@ pub fn of_plan(plan: &Plan) -> String {
         plan.timeout.as_secs(),
         match plan.onfail {
             OnFailure::Dracut => "dracut waits for the root file system",
-            OnFailure::Shell => "shell",
+            OnFailure::Shell => plan.no_shell.unwrap_or("shell"),
             OnFailure::Continue => "continue",
             OnFailure::Reboot => "reboot",
         }

@@ -181,6 +181,8 @@ pub struct Request {
     pub timeout: Duration,
     /// What happens when the deadline passes.
     pub onfail: OnFailure,
+    /// What dracut does if no emergency shell may open; none if one may.
+    pub no_shell: Option<&'static str>,
     /// Who owns the interfaces in the real root, if an argument says so.
     pub handover: Option<Requested<Handover>>,
     /// The root file system on a server, if an argument names one.
@@ -268,6 +270,7 @@ impl Request {
         let mut request = Request::new(&arguments);
         request.blacklist.extend(of_modprobe(sources));
         request.barred = of_kernel(sources);
+        request.no_shell = no_shell(sources);
         request.written = written::written(sources, &arguments);
         request.strangers = strangers::strangers(sources, &arguments);
         if saves_dump {
@@ -340,6 +343,7 @@ impl Request {
             async_probe: ib.async_probe.is_some_and(|on| on.value),
             timeout: timeout(arguments),
             onfail: on_failure(arguments),
+            no_shell: None,
             handover: ib.handover.as_ref().map(|to| requested(to, to.value)),
             root: root::named(arguments),
             portals: root::portals(arguments),
@@ -500,6 +504,24 @@ fn of_kernel(sources: &[Source<'_>]) -> Vec<Requested<String>> {
     let tokens = Cmdline::new(sources).all("module_blacklist");
     let last = tokens.filter(is_own).last();
     last.map_or_else(Vec::new, |token| modules_of(&token, str::to_owned))
+}
+
+/// What dracut does where `rd.shell=` forbids the emergency shell (emergency_shell of dracut-lib.sh, and
+/// dracut-emergency.sh). Without `rd.emergency=` dracut 106 and later switch the node off.
+fn no_shell(sources: &[Source<'_>]) -> Option<&'static str> {
+    let line = Cmdline::new(sources);
+    let shell = line.all("rd.shell").last();
+    if shell.is_none_or(|shell| shell.is_true()) || line.all("rd.break").next().is_some() {
+        return None;
+    }
+    let action = line.all("rd.emergency").last();
+    Some(match action.and_then(|action| action.value) {
+        Some(b"reboot") => "no shell opens (rd.shell=): dracut reboots the node",
+        Some(b"poweroff") => "no shell opens (rd.shell=): dracut switches the node off",
+        Some(b"halt") => "no shell opens (rd.shell=): dracut halts the node",
+        None | Some(b"") => "no shell opens (rd.shell=): dracut halts the node or switches it off",
+        Some(_) => "no shell opens (rd.shell=): the boot continues",
+    })
 }
 
 /// The modules that an argument lists.

@@ -28,7 +28,9 @@ pub fn next(plan: &Plan) -> &'static str {
     const CONTINUE: &str = "rd.ib.onfail=continue";
     let mut tokens = plan.tokens.iter();
     match plan.onfail {
-        OnFailure::Shell => "an emergency shell follows (rd.ib.onfail=shell)",
+        OnFailure::Shell => plan
+            .no_shell
+            .unwrap_or("an emergency shell follows (rd.ib.onfail=shell)"),
         OnFailure::Reboot => "a reboot follows (rd.ib.onfail=reboot)",
         OnFailure::Dracut => "dracut now waits for the root file system",
         OnFailure::Continue
@@ -143,6 +145,7 @@ mod tests {
             "ip=ib0:dhcp root=nfs4:10.0.0.1:/",
             "ip=ib0:dhcp rd.ib.onfail=continue",
             "ip=ib0:dhcp rd.ib.onfail=shell",
+            "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0",
             "ip=ib0:dhcp rd.ib.onfail=reboot",
         ] {
             let next = format!("| `{}` |", next(&planned(line)));
@@ -227,6 +230,35 @@ mod tests {
                 "ip=ib0:dhcp rd.ib.onfail=shell",
                 "an emergency shell follows (rd.ib.onfail=shell)",
             ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=no rd.shell=1",
+                "an emergency shell follows (rd.ib.onfail=shell)",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0 rd.break",
+                "an emergency shell follows (rd.ib.onfail=shell)",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0",
+                "no shell opens (rd.shell=): dracut halts the node or switches it off",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=no rd.emergency=halt rd.emergency=reboot",
+                "no shell opens (rd.shell=): dracut reboots the node",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=off rd.emergency=poweroff",
+                "no shell opens (rd.shell=): dracut switches the node off",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0 rd.emergency=halt",
+                "no shell opens (rd.shell=): dracut halts the node",
+            ),
+            (
+                "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0 rd.emergency=shell",
+                "no shell opens (rd.shell=): the boot continues",
+            ),
+            ("ip=ib0:dhcp rd.shell=0", "the boot continues"),
             (
                 "ip=ib0:dhcp rd.ib.onfail=reboot",
                 "a reboot follows (rd.ib.onfail=reboot)",
