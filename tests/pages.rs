@@ -19,8 +19,8 @@ use kernel_cmdline::docs::SECTIONS;
 const INTRODUCTION: &str = "Each check that ibboot makes, in the order in which the checks are made. At the \
     deadline and in the formats text and journal of ibboot check, the name of the check follows each failure in \
     square brackets. ibboot explain NAME prints the same text on a node without network. If a check fails, the checks that depend \
-    on that check are skipped. IF, DEVICE, PORT, ADDRESS, SERVER and MODULE stand for an interface, an RDMA device, the number \
-    of its port, a PCI address, a server and a kernel module.";
+    on that check are skipped. IF, DEVICE, PORT, PCI-ADDRESS, SERVER and MODULE stand for an interface, an RDMA device, the number \
+    of its port, a PCI address (ls -l /sys/class/infiniband shows those of the devices), a server and a kernel module.";
 
 /// What holds for all checks, after the checks.
 const REPORTS: [(&str, &str); 3] = [

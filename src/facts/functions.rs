@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::facts::pcie::{self, PcieLink};
 use crate::facts::{Device, Facts, Look, PortRef, Unread, role};
 use crate::rdma::types::{LinkLayer, NetnsMode};
-use crate::system::drivers;
+use crate::system::drivers::{self, Fabric};
 use crate::system::kmsg::KernelWords;
 use crate::system::modules::InitState;
 use crate::system::pci::{PCI, PciId};
@@ -151,6 +151,13 @@ impl Function {
         self.is_for_guest() || VIRTUAL.contains(&self.id.as_str())
     }
 
+    /// The driver's cards can have InfiniBand ports.
+    fn may_be_infiniband(&self) -> bool {
+        let driver = self.modules.first().map(|module| module.name.as_str());
+        let family = driver.and_then(drivers::of_pci);
+        family.is_some_and(|family| family.fabric != Fabric::NoInfiniBand)
+    }
+
     /// A module of the function runs its init function, which probes the cards one by one.
     pub fn is_initialising(&self) -> bool {
         let mut states = self.modules.iter().map(|module| module.state);
@@ -230,7 +237,7 @@ impl Function {
         }
         match absent {
             _ if self.in_other_netns => {
-                "look there: ip netns exec NETNS rdma dev (lsns -t net shows all namespaces)"
+                "look there: ip netns exec NETNS rdma dev (after the boot lsns -t net shows all namespaces)"
                     .to_owned()
             }
             _ if self.recovery => {
@@ -242,12 +249,17 @@ impl Function {
                  initialise the cards in parallel, write rd.ib.async_probe=1"
                     .to_owned()
             }
+            // Loaded without an argument that names the module.
+            Some(module) if self.may_be_infiniband() => format!(
+                "run modprobe {0}, then see dmesg; if the image lacks {0}: dracut --force --add-drivers {0}",
+                module.name
+            ),
             Some(module) => format!(
-                "load {0} (rd.driver.post={0}), and check that the image has it",
+                "load {0} (rd.driver.post={0}); if the image lacks {0}: dracut --force --add-drivers {0}",
                 module.name
             ),
             None if self.modules.is_empty() && self.driver.is_none() => {
-                "install the driver of this card, and add it to the image (dracut --add-drivers)"
+                "install the driver of this card, and add it to the image (dracut --force --add-drivers MODULE)"
                     .to_owned()
             }
             None => format!("look for {} in dmesg", self.address),

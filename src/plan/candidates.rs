@@ -160,7 +160,7 @@ impl Draft<'_> {
         let is_planned = |name: &str| expectation.modules.iter().any(|m| m.name == name);
         for (function, module) in self.undriven().filter(|(_, name)| !is_planned(name)) {
             warnings.push(format!(
-                "{} {}: its driver {module} is not in this image; add it (dracut --add-drivers {module})",
+                "{} {}: its driver {module} is not in the initramfs; build the image with dracut --force --add-drivers {module}",
                 function.address, function.id
             ));
         }

@@ -353,7 +353,7 @@ impl Draft<'_> {
     /// Why a module that was refused is not there; its own refusal has the details.
     pub(super) fn why_not(&self, name: &str) -> String {
         match self.inventory.modules.find(name) {
-            Found::Missing => format!("kernel module {name} is not in this image"),
+            Found::Missing => format!("kernel module {name} is not in the initramfs"),
             _ => format!("the kernel will not load {name}"),
         }
     }
@@ -363,7 +363,7 @@ impl Draft<'_> {
         let index = &self.inventory.modules;
         if index.find(name) == Found::Missing {
             return Some(format!(
-                "kernel module {name} is not in this image ({}/modules.dep); build the image with dracut --add-drivers {name}",
+                "kernel module {name} is not in the initramfs ({}/modules.dep); build the image with dracut --force --add-drivers {name}",
                 index.directory
             ));
         }

@@ -266,7 +266,9 @@ pub fn missing_modules(files: &Files, needed: &[(String, String)]) -> Vec<String
             true => String::new(),
             false => format!(", which {by} needs,"),
         };
-        format!("{path}{needed} is not in the image: add it (dracut --add-drivers {name})")
+        format!(
+            "{path}{needed} is not in the image: build the image with dracut --force --add-drivers {name}"
+        )
     };
     absent.map(line).collect()
 }

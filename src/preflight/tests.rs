@@ -375,7 +375,7 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
             "i2c-algo-bit.ko",
             &[
                 "/lib/modules/6.1.0-50-amd64/kernel/drivers/i2c/i2c-algo-bit.ko, which hfi1 needs, is not in the image: \
-               add it (dracut --add-drivers i2c_algo_bit)",
+               build the image with dracut --force --add-drivers i2c_algo_bit",
             ],
         ),
         (

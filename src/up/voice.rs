@@ -148,7 +148,8 @@ impl<'a> Subject<'a> {
 
 /// Whether a machine without a fault may be in this state for so long.
 fn is_usual(finding: &Finding, blamed_for_ns: u64) -> bool {
-    let is_sweep = finding.hint.as_deref() == Some(SWEEPING);
+    let hint = finding.hint.as_deref();
+    let is_sweep = hint.is_some_and(|hint| hint.starts_with(SWEEPING));
     !finding.lasting && (is_sweep || blamed_for_ns < usual_ns(finding.check))
 }
 

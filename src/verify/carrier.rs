@@ -3,6 +3,7 @@
 //! interface has no carrier, or whether carrier still means that it is a member.
 
 use super::checks::Id;
+use super::port;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::mad::Group;
 use crate::rdma::sa::{Answer, SaAnswer};
@@ -81,7 +82,7 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
             status.0,
             status.words()
         ))
-        .hint("see the subnet manager's log for this port's GUID"),
+        .hint(&format!("see the subnet manager's log for {}", port::guid(port))),
         Answer::NoGroup => no_group(id, lid, &partition),
         // A limited membership is no reason: opensm (mcmr_rcv_join_mgrp, osm_sa_mcmember_record.c) and
         // opafm (sa_McMemberRecord_Set, sa_McMemberRecord.c) let a limited member join.

@@ -7,6 +7,7 @@ use super::carrier;
 use super::checks::Id;
 use super::lease;
 use super::object::{Interface, Ipoib};
+use super::port;
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::Address;
 use crate::rdma::types::PortState;
@@ -28,8 +29,8 @@ const GROUP_MTU: &str = "in datagram mode the broadcast group limits the MTU: mt
                          mode up to 65520";
 
 /// The hint if ib_ipoib is there and the interface is not.
-const GONE: &str = "ib_ipoib is loaded: the interface was deleted, or is in another network namespace (lsns -t net), or \
-                    ib_ipoib did not make it (see dmesg)";
+const GONE: &str = "ib_ipoib is loaded: the interface was deleted, or is in another network namespace (after the boot: lsns -t \
+                    net), or ib_ipoib did not make it (see dmesg)";
 
 /// Finding of `ipoib.name`: the name that `ifname=` requests.
 pub fn name(interface: &Interface<'_>) -> Finding {
@@ -105,7 +106,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
         )
         .hint(match wish.ifindex {
             Some(_) => {
-                "the child was deleted (ibboot up creates it again), or is in another network namespace (lsns -t net)"
+                "the child was deleted (ibboot up creates it again), or is in another network namespace (after the boot: lsns -t net)"
             }
             None => {
                 "ibboot up creates the child; by hand: write the P_Key to create_child of the parent"
@@ -143,9 +144,16 @@ pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
         return Finding::ok(Id::PortPkey, &format!("{full:#06x}, full member"));
     }
     if table.contains(&limited) {
-        return Finding::failed(Id::PortPkey, &format!("{limited:#06x}, limited member"), "full membership")
-            .hint("limited members cannot reach each other: make the port a full member in partitions.conf")
-            .as_warning();
+        return Finding::failed(
+            Id::PortPkey,
+            &format!("{limited:#06x}, limited member"),
+            "full membership",
+        )
+        .hint(&format!(
+            "limited members cannot reach each other: make {} a full member in partitions.conf",
+            port::guid(port)
+        ))
+        .as_warning();
     }
     let present: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
     let found = if present.is_empty() {
@@ -153,7 +161,10 @@ pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     } else {
         format!("only {}", present.join(", "))
     };
-    Finding::failed(Id::PortPkey, &found, &format!("{full:#06x}"))
+    Finding::failed(Id::PortPkey, &found, &format!("{full:#06x}")).hint(&format!(
+        "give {} this P_Key with full membership in the subnet manager's partitions.conf",
+        port::guid(port)
+    ))
 }
 
 /// Whether an MTU is requested or suggested.

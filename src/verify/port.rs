@@ -14,7 +14,7 @@ use crate::verify::report::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::{Means, Selector};
 
-/// The finding for a link that is not possible on this machine.
+/// The finding for a link that cannot be as requested.
 pub fn refused(wish: &LinkWish) -> Finding {
     let reason = wish.refused.as_deref().unwrap_or_default();
     Finding::failed(Id::WishPossible, reason, "").lasting()
@@ -385,6 +385,15 @@ fn is_without_address(found: PortRef<'_>, netdev: &Netdev) -> bool {
     found.device.node_type == Some(NodeType::Rnic) && !netdev.addresses.iter().any(is_ipv4)
 }
 
+/// Partitions and logs of a subnet manager name ports by their GUIDs.
+pub fn guid(found: PortRef<'_>) -> String {
+    let guid = found.port.port_guid.filter(|guid| guid.0 != 0);
+    guid.map_or_else(
+        || "this port's GUID".to_owned(),
+        |guid| format!("port GUID {guid}"),
+    )
+}
+
 /// Finding of `port.state`: ACTIVE; a failure tells how far the subnet manager is.
 pub fn state(found: PortRef<'_>) -> Finding {
     let id = Id::PortState;
@@ -398,24 +407,25 @@ pub fn state(found: PortRef<'_>) -> Finding {
     if found.port.link_layer != Some(LinkLayer::InfiniBand) {
         return Finding::failed(id, &state.to_string(), &expected).hint("see dmesg");
     }
-    let is_omni_path = found.device.is_omni_path();
     match (state, found.port.sm_lid) {
         (PortState::Init, Some(0) | None) => {
-            let found = "INIT, no subnet manager has configured this port";
-            Finding::failed(id, found, &expected)
-                .hint(match is_omni_path {
-                    // opensm does not configure Omni-Path ports.
-                    true => "start the fabric manager of Omni-Path (opafm)",
-                    false => "start a subnet manager (opensm, or the switch's)",
-                })
+            let words = "INIT, no subnet manager has configured this port";
+            // opensm does not configure Omni-Path ports.
+            let (manager, program) = match found.device.is_omni_path() {
+                true => ("fabric manager", "opafm"),
+                false => ("subnet manager", "opensm"),
+            };
+            Finding::failed(id, words, &expected).hint(&format!(
+                "check that the {manager} of this subnet runs, and its log for {}; start one ({program}) only if \
+                 there is none",
+                guid(found)
+            ))
         }
         (PortState::Init, Some(lid)) => {
             Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
-                .hint(sweep(found.port.seconds_in_state))
+                .hint(&sweep(found))
         }
-        (PortState::Armed, _) => {
-            Finding::failed(id, "ARMED", &expected).hint(sweep(found.port.seconds_in_state))
-        }
+        (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected).hint(&sweep(found)),
         (PortState::Down, _) if found.port.physical_state == Some(PhysState::LinkUp) => {
             Finding::failed(id, "DOWN, LinkUp", &expected).hint(
                 "on a virtual function: set its GUIDs and its state (on its host: ip link set PF vf N node_guid GUID, \
@@ -431,22 +441,26 @@ pub fn state(found: PortRef<'_>) -> Finding {
 /// many seconds without any fault.
 const SWEEP_SECONDS: u64 = 30;
 
-/// The hint while nothing is wrong yet.
-pub const SWEEPING: &str = "the subnet manager is configuring the fabric";
+/// The beginning of the hint while nothing is wrong yet.
+pub const SWEEPING: &str = "the subnet manager is configuring the fabric: ";
 
-/// The hint for a port that a subnet manager has begun to configure. `seconds` in this state; none
-/// if nobody watched the port.
-fn sweep(seconds: Option<u64>) -> &'static str {
-    match seconds {
-        Some(0..SWEEP_SECONDS) => SWEEPING,
-        Some(_) => {
-            "check that a subnet manager runs (sminfo), then read the subnet manager's log: the port has not \
-             become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager"
+/// The hint for a port that a subnet manager has begun to configure. This node cannot ask a subnet
+/// manager before the port is ACTIVE.
+fn sweep(found: PortRef<'_>) -> String {
+    let guid = guid(found);
+    match found.port.seconds_in_state {
+        Some(0..SWEEP_SECONDS) => {
+            format!("{SWEEPING}give it more time (rd.ib.timeout=), or see its log for {guid}")
         }
-        None => {
-            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that a \
-             subnet manager runs (sminfo), then see its log"
-        }
+        Some(_) => format!(
+            "check that the subnet manager runs (on another node: sminfo), and its log for {guid}: the port has \
+             not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager"
+        ),
+        // Nobody watched the port.
+        None => format!(
+            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that it \
+             runs (on another node: sminfo), and its log for {guid}"
+        ),
     }
 }
 
@@ -513,7 +527,9 @@ pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
         Some(lid) if (1..=largest).contains(&lid) && lid != 0xffff => {
             Finding::ok(id, &lid.to_string())
         }
-        Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")),
+        Some(lid) => Finding::failed(id, &lid.to_string(), &format!("1 to {largest}")).hint(
+            &format!("check the subnet manager's log for {}", guid(port)),
+        ),
     }
 }
 
@@ -521,7 +537,81 @@ pub fn lid(id: Id, port: PortRef<'_>, lid: Option<u32>) -> Finding {
 mod tests {
     use super::*;
     use crate::facts::Device;
+    use crate::rdma::types::Guid;
     use crate::verify::report::Status;
+
+    #[test]
+    fn what_to_do_about_a_port_that_is_not_active_names_its_guid() {
+        let hint = |driver: &str, state, sm_lid, seconds, guid: Option<u64>| {
+            let device = Device {
+                driver: Some(driver.to_owned()),
+                ports: vec![facts::Port {
+                    link_layer: Some(LinkLayer::InfiniBand),
+                    state: Some(state),
+                    sm_lid: Some(sm_lid),
+                    seconds_in_state: seconds,
+                    port_guid: guid.map(Guid),
+                    ..facts::Port::default()
+                }],
+                ..Device::default()
+            };
+            let port = PortRef {
+                device: &device,
+                port: &device.ports[0],
+            };
+            super::state(port).hint.unwrap()
+        };
+        let (mlx5, guid) = ("mlx5_core", Some(0xb859_9f03_00fc_1a2c));
+        for (driver, state, sm_lid, seconds, guid, expected) in [
+            (
+                mlx5,
+                PortState::Init,
+                0,
+                Some(40),
+                guid,
+                "check that the subnet manager of this subnet runs, and its log for port GUID 0xb8599f0300fc1a2c; start \
+                 one (opensm) only if there is none",
+            ),
+            (
+                "hfi1",
+                PortState::Init,
+                0,
+                None,
+                Some(0),
+                "check that the fabric manager of this subnet runs, and its log for this port's GUID; start one (opafm) \
+                 only if there is none",
+            ),
+            (
+                mlx5,
+                PortState::Armed,
+                1,
+                Some(29),
+                guid,
+                "the subnet manager is configuring the fabric: give it more time (rd.ib.timeout=), or see its log for \
+                 port GUID 0xb8599f0300fc1a2c",
+            ),
+            (
+                mlx5,
+                PortState::Init,
+                1,
+                Some(30),
+                None,
+                "check that the subnet manager runs (on another node: sminfo), and its log for this port's GUID: the \
+                 port has not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager",
+            ),
+            (
+                mlx5,
+                PortState::Init,
+                1,
+                None,
+                guid,
+                "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that it runs \
+                 (on another node: sminfo), and its log for port GUID 0xb8599f0300fc1a2c",
+            ),
+        ] {
+            assert_eq!(hint(driver, state, sm_lid, seconds, guid), expected);
+        }
+    }
 
     #[test]
     fn a_lid_is_a_unicast_one_of_its_fabric() {

@@ -223,7 +223,7 @@ mod tests {
         );
         assert_eq!(
             hint,
-            "install the driver of this card, and add it to the image (dracut --add-drivers)"
+            "install the driver of this card, and add it to the image (dracut --force --add-drivers MODULE)"
         );
         let both = machine(&[mlx5, ("mlx5_1", b, "mlx5_core", InfiniBand)]);
         let (found, hint) = of_ib0(&both);

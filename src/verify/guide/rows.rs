@@ -45,7 +45,12 @@ const SLOW: Guide = Guide {
         "The cable or the transceiver is damaged or dirty: the link trained with fewer lanes.",
         "The switch port or the cable supports only a lower speed.",
     ],
-    node: &["ibstat", "iblinkinfo", "mstlink -d ADDRESS"],
+    node: &[
+        "ibboot status",
+        "ibstat",
+        "iblinkinfo",
+        "mstlink -d PCI-ADDRESS",
+    ],
     switch: SWITCH_PORT,
     ..NONE
 };
@@ -86,7 +91,7 @@ pub fn guide(id: Id) -> Guide {
         Id::ModuleLive => Guide {
             detail: "A builtin module passes; another one must have the initstate live.",
             causes: &[
-                "The module is not in the initramfs: rebuild it with dracut --add-drivers.",
+                "The module is not in the initramfs: dracut --force --add-drivers MODULE; for later builds add_drivers+=\" MODULE \" in a file of /etc/dracut.conf.d.",
                 "The module is in a package that is not installed (Ubuntu: linux-modules-extra-RELEASE).",
                 "The module is blacklisted (modprobe.blacklist=, rd.driver.blacklist=, modprobe.d).",
                 "An install line of modprobe.d loads nothing, or the kernel has module_blacklist=.",
@@ -144,17 +149,22 @@ pub fn guide(id: Id) -> Guide {
                 "The card dropped off the PCI bus.",
             ],
             node: &[
+                "ibboot status",
                 "dmesg | grep -i -e timeout -e health",
-                "ls /sys/bus/pci/devices/ADDRESS",
+                "ls /sys/bus/pci/devices/PCI-ADDRESS",
             ],
             ..NONE
         },
         Id::PortLinkLayer => Guide {
             causes: &[
-                "The port type of a VPI card is Ethernet in its firmware: mstconfig -d ADDRESS set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot.",
+                "The port type of a VPI card is Ethernet in its firmware: mstconfig -d PCI-ADDRESS set LINK_TYPE_P1=1, of the second port LINK_TYPE_P2=1, then reboot.",
                 "The argument names another port than intended.",
             ],
-            node: &["ibstat", "mstconfig -d ADDRESS query | grep LINK_TYPE"],
+            node: &[
+                "ibboot status",
+                "ibstat",
+                "mstconfig -d PCI-ADDRESS query | grep LINK_TYPE",
+            ],
             ..NONE
         },
         Id::PortNetdev => Guide {
@@ -178,7 +188,12 @@ pub fn guide(id: Id) -> Guide {
                 "The cable or the transceiver is faulty, or does not fit the speed of the other end.",
                 "The link still trains: some seconds after the driver started, longer with optical cables.",
             ],
-            node: &["ibstat", "mstlink -d ADDRESS -m", "ethtool -m IF"],
+            node: &[
+                "ibboot status",
+                "ibstat",
+                "mstlink -d PCI-ADDRESS -m",
+                "ethtool -m IF",
+            ],
             switch: SWITCH_PORT,
             ..NONE
         },
@@ -240,7 +255,7 @@ pub fn guide(id: Id) -> Guide {
                 "The firmware setup of the machine limits the slot, or divides its lanes.",
             ],
             node: &[
-                "grep . /sys/bus/pci/devices/ADDRESS/*_link_*",
+                "grep . /sys/bus/pci/devices/PCI-ADDRESS/*_link_*",
                 "dmesg | grep -i -e AER -e bandwidth",
             ],
             ..NONE
@@ -252,7 +267,11 @@ pub fn guide(id: Id) -> Guide {
                 "Nobody has created the child interface of the requested P_Key: ibboot up does.",
                 "The interface was deleted, or moved to another network namespace, as that of a container.",
             ],
-            node: &["ip -o link | grep link/infiniband", "ibboot plan"],
+            node: &[
+                "ibboot status",
+                "ip -o link | grep link/infiniband",
+                "ibboot plan",
+            ],
             ..NONE
         },
         Id::IpoibName => Guide {
@@ -322,7 +341,7 @@ pub fn guide(id: Id) -> Guide {
                 "The subnet manager runs with another partitions.conf: the ipoib flag of the partition is missing.",
                 "The rate or the MTU of the new broadcast group exceeds what the port supports.",
             ],
-            node: &["saquery -g", "dmesg | grep multicast"],
+            node: &["ibboot check --sm", "saquery -g", "dmesg | grep multicast"],
             server: &[IPOIB_FLAG, "tail /var/log/opensm*.log"],
             switch: PARTITION,
         },
@@ -381,7 +400,7 @@ pub fn guide(id: Id) -> Guide {
                 "MTUs over 4092 need connected mode.",
                 "Another program set the MTU.",
             ],
-            node: &["ip link show IF", "saquery -g"],
+            node: &["ibboot status", "ip link show IF", "saquery -g"],
             server: &[GROUP_MTU],
             switch: PARTITION,
         },
