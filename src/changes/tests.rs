@@ -698,3 +698,125 @@ fn the_address_of_a_lease_without_a_preferred_lifetime_is_set_as_deprecated() {
     assert_eq!(set(60), ["ib0: set address fd00::5/128"]);
     assert_eq!(set(0), ["ib0: set address fd00::5/128, deprecated"]);
 }
+
+#[test]
+fn a_suggested_route_that_is_there_is_not_set_again() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} ip=ib0:dhcp"));
+    let ib0 = machine.netdev("ib0");
+    ib0.gateways = vec!["10.0.0.2".parse().unwrap()];
+    ib0.routes = vec![Route {
+        network: "10.7.0.0/16".parse().unwrap(),
+        gateway: "10.0.0.7".parse().ok(),
+    }];
+    let lease = lease(
+        r#","routers":["10.0.0.2"],
+            "static_routes":[{"network":"10.7.0.0","prefix":16,"gateway":"10.0.0.7"}]"#,
+    );
+    let changes = machine.with(&Done::default(), |expected, _| {
+        for interface in &mut expected.interfaces {
+            interface.wish = interface.wish.granted(&lease);
+        }
+    });
+    assert_eq!(lines(&changes), ["ib0: set address 10.0.0.5/24"]);
+}
+
+#[test]
+fn of_the_routes_of_the_boot_device_only_the_default_route_comes_first() {
+    let next = |cmdline: &str| -> Vec<(String, Rival)> {
+        let machine = Machine::new("connectx6-hdr", &format!("{IB} {cmdline} bootdev=ib1"));
+        let changes = machine.with(&Done::default(), |_, _| {});
+        let route = |change: Change| match change.what {
+            What::Set(Setting::AddRoute(_, rival)) => Some((change.object, rival)),
+            _ => None,
+        };
+        changes.into_iter().filter_map(route).collect()
+    };
+    let both = [
+        ("ib0".to_owned(), Rival::Replaced),
+        ("ib1".to_owned(), Rival::Kept),
+    ];
+    let ips = "ip=10.0.0.2:::24::ib0:none ip=10.1.0.2:::24::ib1:none";
+    let routes = "rd.route=10.9.0.0/16:10.0.0.9:ib0 rd.route=10.9.0.0/16:10.1.0.9:ib1";
+    assert_eq!(next(&format!("{ips} {routes}")), both);
+    let ips = "ip=[fd00::2]:::64::ib0:none ip=[fd01::2]:::64::ib1:none";
+    let routes = "rd.route=[fd09::/64]:[fd00::9]:ib0 rd.route=[fd09::/64]:[fd01::9]:ib1";
+    assert_eq!(next(&format!("{ips} {routes}")), both);
+}
+
+#[test]
+fn a_bond_is_created_when_its_driver_is_loaded() {
+    let mut machine = Machine::new("connectx6-hdr", &format!("{IB} bond=b:ib0,ib1"));
+    let links = machine.plan.expectation.links.iter_mut();
+    links.for_each(|link| link.refused = None);
+    assert_eq!(machine.tried(&mut Done::default()), none());
+    let changes = machine.with(&Done::default(), |_, ground| {
+        ground.drivers.insert("bonding".to_owned());
+    });
+    assert_eq!(lines(&changes), ["b: create the bond, mode active-backup"]);
+}
+
+#[test]
+fn an_interface_whose_address_belongs_to_its_bond_stays_as_it_is() {
+    for mode in ["", "rd.ib.mode=ib0:connected"] {
+        let cmdline = format!("{IB} bond=b:ib0,ib1 ip=10.0.0.5:::24::ib0:none {mode}");
+        let mut machine = Machine::new("connectx6-hdr", &cmdline);
+        let links = machine.plan.expectation.links.iter_mut();
+        let bonds = links.filter(|link| link.bond.is_some());
+        bonds.for_each(|link| link.refused = None);
+        machine.facts.netdevs.push(Netdev {
+            ifname: "b".to_owned(),
+            ifindex: Some(9),
+            bond: Some(BondFacts {
+                slaves: vec!["ib1".to_owned()],
+                options: vec!["mode=active-backup 1".to_owned(), "miimon=100".to_owned()],
+                ..BondFacts::default()
+            }),
+            up: true,
+            ..Netdev::default()
+        });
+        assert_eq!(machine.tried(&mut Done::default()), none(), "{mode}");
+    }
+}
+
+#[test]
+fn a_software_link_is_added_to_an_interface_that_has_its_name() {
+    let mut machine = Machine::new("soft-roce", "rd.ib.link=x:rxe:eth0");
+    machine.facts.devices.clear();
+    let eth0 = machine.netdev("eth0");
+    eth0.up = false;
+    let index = eth0.ifindex.unwrap();
+    let next = |unnamed: &[u32]| {
+        let changes = machine.with(&Done::default(), |_, ground| {
+            ground.drivers.insert("rdma_rxe".to_owned());
+            ground.unnamed.extend(unnamed);
+        });
+        lines(&changes)
+    };
+    let waits = "eth0: wait until udev has named the interface";
+    assert_eq!(next(&[index]), [waits]);
+    assert_eq!(next(&[]), ["eth0: bring up", "x: add rxe link on eth0"]);
+}
+
+#[test]
+fn a_name_is_free_when_udev_has_named_the_interface_that_has_it() {
+    let address = "80:00:00:02:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+    let cmdline = format!("{IB} ifname=ib1:{address} ip=10.0.0.5:::24::ib1:none");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    machine.netdev("ib1").up = false;
+    let next = |unnamed: &[u32]| {
+        let changes = machine.with(&Done::default(), |_, ground| {
+            ground.unnamed.extend(unnamed);
+        });
+        lines(&changes)
+    };
+    assert_eq!(next(&[5]), ["ib1: wait until udev has named the interface"]);
+    assert_eq!(next(&[]), ["ib1: rename to ib-aside5"]);
+}
+
+#[test]
+fn nothing_follows_a_carrier_that_is_not_known() {
+    let cmdline = format!("{IB} rd.ib.mtu=ib0:4092 ip=10.0.0.5:::24::ib0:none");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    machine.netdev("ib0").carrier = None;
+    assert_eq!(machine.tried(&mut Done::default()), none());
+}

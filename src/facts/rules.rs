@@ -311,6 +311,55 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_child_on_another_port_is_not_the_one_of_the_link() {
+        let found = |children: &[&str]| {
+            let child = |guid: &&str| {
+                let mut child = ipoib(
+                    &format!("80:00:00:48:fe:80:00:00:00:00:00:00:{guid}"),
+                    None,
+                    2044,
+                );
+                child.ifname = format!("of {guid}");
+                child.ipoib = Some(IpoibFacts {
+                    mode: None,
+                    pkey: Some(0x8001),
+                    child: true,
+                    legacy: true,
+                });
+                child
+            };
+            let facts = Facts {
+                netdevs: children.iter().map(child).collect(),
+                ..Facts::default()
+            };
+            let link = LinkWish {
+                target: "ib0.0001".to_owned().into(),
+                port: Selector::parse("ib0"),
+                ipoib: Some(IpoibWish {
+                    pkey: Some(0x8001),
+                    ..IpoibWish::default()
+                }),
+                ..LinkWish::default()
+            };
+            let (device, port) = (
+                Device::default(),
+                Port {
+                    port_guid: ipoib(CAPABLE, None, 2044).port_guid(),
+                    ..Port::default()
+                },
+            );
+            let port = PortRef {
+                device: &device,
+                port: &port,
+            };
+            interface(&link, port, &facts).map(|netdev| netdev.ifname.clone())
+        };
+        let (own, other) = ("b8:59:9f:03:00:fc:1a:2c", "b8:59:9f:03:00:fc:1a:2d");
+        assert_eq!(found(&[other]), None);
+        assert_eq!(found(&[other, own]), Some(format!("of {own}")));
+    }
+
     const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
     const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
@@ -355,6 +404,8 @@ mod tests {
             ("ice", ethernet, "25 Gb/sec (1X EDR)", (false, false)),
             ("mlx5_core", ethernet, "2.5 Gb/sec (1X SDR)", (false, false)),
             ("mlx5_core", ethernet, "400 Gb/sec (4X NDR)", (false, false)),
+            ("mlx5_core", ethernet, "10 Gb/sec (4X SDR)", (false, false)),
+            ("bnxt_en", ethernet, "25 Gb/sec (1X EDR)", (false, false)),
         ] {
             let device = Device {
                 driver: Some(driver.to_owned()),
@@ -376,6 +427,62 @@ mod tests {
             );
             assert_eq!(found, expected, "{driver} {layer} {rate:?}");
         }
+    }
+
+    #[test]
+    fn the_rate_of_a_device_in_software_is_that_of_its_interface() {
+        let device = Device {
+            parent: Some("eth0".to_owned()),
+            ..Device::default()
+        };
+        let port = &Port {
+            link_layer: Some(LinkLayer::Ethernet),
+            ..Port::default()
+        };
+        let device = &device;
+        let rate = crate::rdma::parse::rate("100 Gb/sec (4X EDR)").unwrap();
+        assert!(!is_default_of_ethernet(PortRef { device, port }, &rate));
+    }
+
+    #[test]
+    fn an_omni_path_link_with_four_lanes_has_no_other_rate() {
+        let device = &Device {
+            driver: Some("hfi1".to_owned()),
+            ..Device::default()
+        };
+        let port = &Port::default();
+        for (text, expected) in [
+            ("25 Gb/sec (1X EDR)", Some(75.0)),
+            ("100 Gb/sec (4X EDR)", None),
+        ] {
+            let rate = crate::rdma::parse::rate(text).unwrap();
+            assert_eq!(with_three_lanes(PortRef { device, port }, &rate), expected);
+        }
+    }
+
+    #[test]
+    fn the_own_interface_of_a_port_is_none_of_its_children() {
+        let mut child = ipoib(CAPABLE, None, 2044);
+        child.ifname = "a".to_owned();
+        child.ipoib.as_mut().unwrap().child = true;
+        let own = ipoib(CAPABLE, None, 2044);
+        let (device, port) = (
+            Device::default(),
+            Port {
+                port_guid: own.port_guid(),
+                ..Port::default()
+            },
+        );
+        let facts = Facts {
+            netdevs: vec![child, own],
+            ..Facts::default()
+        };
+        let port = PortRef {
+            device: &device,
+            port: &port,
+        };
+        let found = own_interface(port, &facts).map(|netdev| netdev.ifname.as_str());
+        assert_eq!(found, Some("ib0"));
     }
 
     #[test]

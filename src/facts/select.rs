@@ -240,7 +240,9 @@ fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
 mod tests {
     use super::*;
     use crate::facts::{Device, Port};
+    use crate::hardware::HardwareType;
     use crate::rdma::types::{Guid, Key};
+    use crate::wish::ipoib::IpoibWish;
 
     /// Two devices with the same node GUID and one port each, and a device with another GUID and
     /// two ports.
@@ -329,6 +331,12 @@ mod tests {
             found.map(|port| port.name()).collect::<Vec<_>>(),
             ["rxe1/1"]
         );
+        let without = LinkWish {
+            netdev_index: None,
+            ..on_netdev
+        };
+        let found = Ports::new(&facts).of(&without).into_iter();
+        assert_eq!(found.count(), 2, "no netdev tells which one");
         assert!(names(&pinned(0xc, 1, Some(3))).is_empty());
     }
 
@@ -376,5 +384,30 @@ mod tests {
             ["rxe0/1", "rxe1/1", "mlx4_0/1", "mlx4_0/2"]
         );
         assert_eq!(candidates(false), ["mlx4_0/1", "mlx4_0/2"]);
+    }
+
+    #[test]
+    fn a_mode_for_all_interfaces_makes_no_interface_of_a_device_with_the_same_name() {
+        let mut facts = facts();
+        facts.devices[2].ports[0].port_guid = Some(Guid(0xb8599f0300fc1a2c));
+        let address = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
+        facts.netdevs.push(Netdev {
+            ifname: "mlx4_0".to_owned(),
+            hardware_type: Some(HardwareType::InfiniBand),
+            address: address.parse().ok(),
+            ..Netdev::default()
+        });
+        let found = |of_all| {
+            let link = LinkWish {
+                target: Target::from(Selector::named("mlx4_0")),
+                ipoib: Some(IpoibWish::default()),
+                of_all,
+                ..LinkWish::default()
+            };
+            let found = Ports::new(&facts).of(&link).into_iter();
+            found.map(|port| port.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(true), ["mlx4_0/1", "mlx4_0/2"]);
+        assert_eq!(found(false), ["mlx4_0/1"]);
     }
 }

@@ -245,6 +245,45 @@ mod tests {
     }
 
     #[test]
+    fn the_mtu_of_before_outlives_a_second_reset() {
+        let before = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let mut place = place(&before);
+        let mut look = |netdev: &Netdev| {
+            let facts = facts(vec![netdev.clone()]);
+            match place.look(&facts, &LinkEvents::default()) {
+                Found::Vanished | Found::Gone => panic!("it is there"),
+                Found::Present(t) => t.mtu_before,
+            }
+        };
+        assert_eq!(look(&before), None);
+        let mut back = ib("ib0", 5, "80:00:01:07", 0xffff);
+        back.mtu = Some(4092);
+        assert_eq!(look(&back), Some(2044));
+        // The keeper has not set the MTU yet.
+        back.ifindex = Some(6);
+        assert_eq!(look(&back), Some(2044));
+    }
+
+    #[test]
+    fn an_interface_is_known_although_its_address_could_not_be_read_in_between() {
+        let quiet = LinkEvents::default();
+        // Its identity is learned while it has its index.
+        let mut place = Place::new("ib0", 4, None);
+        let before = ib("ib0", 4, "80:00:00:48", 0xffff);
+        let unread = Netdev {
+            address: None,
+            ipoib: None,
+            ..before.clone()
+        };
+        for netdev in [before, unread] {
+            let found = facts(vec![netdev]);
+            assert_eq!(index_of(&place.look(&found, &quiet)), Some(4));
+        }
+        let found = facts(vec![ib("ib3", 9, "80:00:01:07", 0xffff)]);
+        assert_eq!(index_of(&place.look(&found, &quiet)), Some(9));
+    }
+
+    #[test]
     fn an_index_that_another_device_has_now_does_not_find_the_interface() {
         let quiet = LinkEvents::default();
         let before = ib("ib0", 4, "80:00:00:48", 0xffff);
@@ -283,6 +322,14 @@ mod tests {
         );
         assert!(
             matches!(place.look(&all, &quiet), Found::Present(t) if !t.is_settled && t.came_up)
+        );
+        let unknown = Netdev {
+            carrier: None,
+            ..all.netdevs[0].clone()
+        };
+        let unknown = facts(vec![unknown]);
+        assert!(
+            matches!(place.look(&unknown, &quiet), Found::Present(t) if !t.is_settled && !t.came_up)
         );
     }
 

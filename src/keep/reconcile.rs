@@ -208,6 +208,19 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_route_is_set_again_with_the_address_that_was_removed_too() {
+        let expected = [route("0.0.0.0", 0)];
+        let mut found = Holdings::handed_over(expected.to_vec());
+        let bare = netdev(&[]);
+        let mut look = |has_address| {
+            let present = present(&bare, true);
+            found.compare(&present, has_address, &expected, true, &[])
+        };
+        assert_eq!(look(true), set(false, &[], &[]));
+        assert_eq!(look(false), set(true, &expected, &[]));
+    }
+
+    #[test]
     fn routes_are_missing_and_not_removed_while_the_address_was_missing() {
         let expected = [route("0.0.0.0", 0)];
         let mut found = Holdings::handed_over(Vec::new());

@@ -341,6 +341,24 @@ mod tests {
     }
 
     #[test]
+    fn one_route_stays_for_all_servers_behind_it_and_in_place_of_the_old_prefix() {
+        let own: Address = "10.0.0.5/24".parse().unwrap();
+        let way = Route {
+            network: "10.0.1.0/24".parse().unwrap(),
+            gateway: "10.0.0.1".parse().ok(),
+        };
+        let servers = ["10.0.1.1", "10.0.1.2"].map(|server| server.parse().unwrap());
+        let servers = Some(servers.to_vec());
+        assert_eq!(kept(&[way], &[], own, &servers, &[]), [way]);
+        let old = "10.0.0.5/16".parse().unwrap();
+        let stay = Stay::of(&[way], &[], &[old], own, &servers, &[], 16);
+        assert_eq!(stay.routes, [way]);
+        assert_eq!((stay.addresses, stay.past), (vec![], vec![old]));
+        let stay = Stay::of(&[], &[], &[old], own, &servers, &[], 16);
+        assert_eq!((stay.addresses, stay.past), (vec![old], vec![]));
+    }
+
+    #[test]
     fn a_lease_stays_under_a_mounted_root_and_not_for_an_image_in_memory() {
         let own: Address = "10.0.0.5/24".parse().unwrap();
         let stays = |is_requested, servers: Servers, mounted: &[IpAddr]| {

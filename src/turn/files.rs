@@ -446,6 +446,14 @@ mod tests {
         );
         assert!(state.interfaces.is_empty() && state.held.is_empty() && state.last.is_none());
         assert!(!state.is_mounted && !state.has_nvme_server && !state.is_nvme_connected);
+        // What every device of sysfs has is no controller.
+        let tree = machine(&[
+            ("proc/uptime", "1.00 1.00\n"),
+            ("sys/class/nvme-fabrics/ctl/uevent", ""),
+            ("sys/class/nvme-fabrics/ctl/power/control", "auto\n"),
+        ]);
+        let state = read(&Root::new(tree.path()), &environment).unwrap();
+        assert!(!state.is_nvme_connected);
         let tree = machine(&[("proc/uptime", "x\n")]);
         let error = read(&Root::new(tree.path()), &environment).unwrap_err();
         assert_eq!(error.to_string(), "/proc/uptime: does not parse: x");

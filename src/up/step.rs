@@ -140,6 +140,16 @@ mod tests {
             s.is_loading = true;
         };
         assert_eq!(step(loading), Step::Wait, "a driver may bring another port");
+        let overdue = |s: &mut Situation| {
+            claiming(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(overdue), Step::GiveUp, "the deadline is the end");
+        let probing = |s: &mut Situation| {
+            hopeless(s);
+            s.is_probing = true;
+        };
+        assert_eq!(step(probing), Step::Wait, "so may one that is loaded");
         assert_eq!(step(|s| s.is_hopeless = true), Step::End);
     }
 
@@ -230,5 +240,13 @@ mod tests {
             s.is_claiming = true;
         };
         assert_eq!(step(claiming), Step::Linger);
+        let overdue = |s: &mut Situation| {
+            claiming(s);
+            s.is_late = true;
+        };
+        assert_eq!(step(overdue), Step::EndIncomplete);
+        // What was found may be older than the effect of the write.
+        let writing = |s: &mut Situation| (s.is_stopped, s.is_writing) = (true, true);
+        assert_eq!(step(writing), Step::GiveUp);
     }
 }

@@ -177,6 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_counts_once_the_bond_has_an_interface() {
+        let status = |policy: &str, slaves: &[&str]| {
+            let found = BondFacts {
+                slaves: slaves.iter().map(ToString::to_string).collect(),
+                options: vec!["mode=active-backup 1".to_owned(), policy.to_owned()],
+                ..BondFacts::default()
+            };
+            mode(&found).status
+        };
+        assert_eq!(status("fail_over_mac=active 1", &["ib0"]), Status::Ok);
+        assert_eq!(status("fail_over_mac=none 0", &["ib0"]), Status::Critical);
+        assert_eq!(status("fail_over_mac=none 0", &[]), Status::Ok);
+    }
+
+    #[test]
     fn a_bond_is_not_an_interface_of_another_kind() {
         let mut facts = Facts::default();
         let absent = (Netdev::default(), BondFacts::default());

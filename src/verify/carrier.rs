@@ -123,3 +123,47 @@ fn unfit(id: Id, group: &Group, port_mtu: Option<u32>, port: PortRef<'_>) -> Opt
         .hint("lower the group's rate= in partitions.conf, or find out why the port is slow (cable, lanes)")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Device, Port};
+    use crate::rdma::types::LinkLayer;
+
+    #[test]
+    fn a_group_that_requires_what_the_port_has_fits() {
+        let device = Device {
+            driver: Some("mlx5_core".to_owned()),
+            ..Device::default()
+        };
+        let is_unfit = |rate: &str, group_mtu, megabits| {
+            let port = Port {
+                link_layer: Some(LinkLayer::InfiniBand),
+                rate: crate::rdma::parse::rate(rate).ok(),
+                ..Port::default()
+            };
+            let group = Group {
+                mgid: "ff12::1".parse().unwrap(),
+                mlid: 0xc000,
+                qkey: 0,
+                pkey: 0xffff,
+                mtu: Some(group_mtu),
+                megabits: Some(megabits),
+                sl: 0,
+                scope: 2,
+                join_state: 1,
+            };
+            let port = PortRef {
+                device: &device,
+                port: &port,
+            };
+            unfit(Id::IpoibGroup, &group, Some(2048), port).is_some()
+        };
+        let hdr = "200 Gb/sec (4X HDR)";
+        assert!(!is_unfit(hdr, 2048, 200_000));
+        assert!(is_unfit(hdr, 4096, 200_000));
+        assert!(is_unfit(hdr, 2048, 400_000));
+        // The kernel says SDR of a speed that it does not know.
+        assert!(!is_unfit("10 Gb/sec (4X SDR)", 2048, 400_000));
+    }
+}

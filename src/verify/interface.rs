@@ -425,6 +425,30 @@ mod tests {
     }
 
     #[test]
+    fn while_all_addresses_are_usable_what_else_happened_is_no_failure() {
+        let wish = IpoibWish {
+            addresses: vec!["10.0.0.5/24".parse().unwrap()],
+            autoconf: Some(Autoconf::Router),
+            ..IpoibWish::default()
+        };
+        let usable = |text: &str| text.parse::<Address>().unwrap().into();
+        let mut netdev = Netdev {
+            addresses: vec![usable("10.0.0.5/24"), usable("fd00::5/64")],
+            taken: vec!["another host uses 10.0.0.4".to_owned()],
+            ..Netdev::default()
+        };
+        // The router has announced a second network.
+        netdev.addresses.push(FoundAddress {
+            address: "fd01::5/64".parse().unwrap(),
+            state: AddressState::Tentative,
+        });
+        let status = |netdev: &Netdev| addresses(&wish, netdev, &Facts::default()).status;
+        assert_eq!(status(&netdev), Status::Ok);
+        netdev.addresses.remove(1);
+        assert_eq!(status(&netdev), Status::Critical);
+    }
+
+    #[test]
     fn what_a_server_suggests_is_at_most_a_warning() {
         let lease = r#"{"address":"10.0.0.5","prefix":24,"server":"10.0.0.1","requested_ns":0,
             "seconds":60,"renew_s":30,"rebind_s":50,"mtu":65520,"classless_routes":[

@@ -335,6 +335,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_begins_no_performance_data() {
+        let line = nagios_without_report(&Error::new("/a|b", "cannot be read"));
+        assert_eq!(line, "IBBOOT UNKNOWN - /a/b: cannot be read\n");
+    }
+
+    #[test]
     fn a_label_cannot_leave_its_quotes() {
         assert_eq!(
             sample(&[("a", "x\"} 1\ny\\")], &2),

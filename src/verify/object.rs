@@ -143,7 +143,7 @@ pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Unread;
+    use crate::facts::{Device, Unended, Unread};
     use crate::wish::ipoib::Autoconf;
 
     #[test]
@@ -226,5 +226,41 @@ mod tests {
         assert_eq!(of_another, all(ok, warning, critical, skipped));
         found.options = words(&["mode=802.3ad 4", "miimon=100"]);
         assert_eq!(of(&found, true, None), all(critical, ok, skipped, skipped));
+    }
+
+    #[test]
+    fn the_checks_of_a_port_know_what_is_written_to_its_card() {
+        let device = Device {
+            ifname: "mlx4_0".to_owned(),
+            bus_address: Some("0000:05:00.0".to_owned()),
+            ..Device::default()
+        };
+        let (port, wish) = (crate::facts::Port::default(), LinkWish::default());
+        let found = |card: &str| {
+            let object = Object {
+                link: Some(Link {
+                    wish: &wish,
+                    port: Some(PortRef {
+                        device: &device,
+                        port: &port,
+                    }),
+                }),
+                ..Object::default()
+            };
+            let facts = Facts {
+                unended: vec![Unended {
+                    object: card.to_owned(),
+                    what: "set it".to_owned(),
+                    is_port_types: true,
+                    is_long: false,
+                }],
+                ..Facts::default()
+            };
+            let found = findings(&object, &facts).into_iter();
+            found.map(|f| (f.check, f.status)).collect::<Vec<_>>()
+        };
+        let present = |status| vec![(Id::DevicePresent, status)];
+        assert_eq!(found("0000:06:00.0"), present(Status::Ok));
+        assert_eq!(found("0000:05:00.0"), present(Status::Critical));
     }
 }

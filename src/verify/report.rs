@@ -667,3 +667,59 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::planned;
+    use crate::verify::verify;
+
+    fn failed(id: Id) -> Finding {
+        Finding::failed(id, "found", "expected")
+    }
+
+    #[test]
+    fn a_warning_is_made_of_failures_only_and_no_check_is_no_pass() {
+        let unknown = Finding::unknown(Id::HcaPcie).as_warning();
+        assert_eq!(unknown.status, Status::Unknown);
+        assert_eq!(failed(Id::HcaPcie).as_warning().status, Status::Warning);
+        let status = |checks| LinkReport::new(&LinkWish::default(), None, checks).status;
+        assert_eq!(status(Vec::new()), Status::Unknown);
+        let skipped = || Finding::skipped(Id::PortLid);
+        assert_eq!(status(vec![skipped()]), Status::Unknown);
+        let passed = Finding::ok(Id::PortState, "ACTIVE");
+        assert_eq!(status(vec![passed, skipped()]), Status::Ok);
+    }
+
+    #[test]
+    fn the_reason_is_about_what_the_boot_depends_on() {
+        let cmdline = "rd.ib.require=mlx5_0 rd.ib.probe=10.0.0.2";
+        let mut report = verify(&planned(cmdline).expectation, &Facts::default());
+        let module = |name: &str| ModuleReport {
+            name: name.to_owned(),
+            requested_by: None,
+            finding: failed(Id::ModuleLive),
+        };
+        let link = report.links.remove(0);
+        let named = |name: &str, required, finding| LinkReport {
+            required,
+            name: Some(name.to_owned()),
+            ..LinkReport::new(&LinkWish::default(), None, vec![finding])
+        };
+        // No port needs the module of programs.
+        report.links = vec![link.clone()];
+        report.modules = vec![module("rdma_ucm")];
+        assert_eq!(report.reason(), link.diagnosis());
+        report.modules.push(module("mlx5_ib"));
+        assert_eq!(report.reason(), report.modules[1].diagnosis());
+        report.links = vec![
+            named("mlx5_0/1", false, failed(Id::PortState)),
+            named("mlx5_1/1", true, Finding::unknown(Id::PortState)),
+            named("mlx5_2/1", true, failed(Id::PortState)),
+            named("mlx5_3/1", true, failed(Id::PortState)),
+        ];
+        assert_eq!(report.reason(), report.links[2].diagnosis());
+        report.links.truncate(2);
+        assert_eq!(report.reason(), report.links[1].diagnosis());
+    }
+}

@@ -450,3 +450,78 @@ fn a_routers_address_and_a_lease_of_dhcp_spare_each_other() {
     assert_eq!(address(Holds), Status::Warning);
     assert_eq!(address(Asks), Status::Critical);
 }
+
+#[test]
+fn a_lease_of_the_boot_is_stale_if_its_address_outlives_it_without_the_owner() {
+    let statuses = |wish: &IpoibWish, netdev: &Netdev, now_s: u64| {
+        let facts = Facts {
+            renewer: Some(Renewer::Owner("systemd-networkd")),
+            taken_ns: now_s * SECOND,
+            ..clients(Holds, Holds)
+        };
+        [evaluate, evaluate6].map(|evaluate| evaluate(wish, netdev, &facts).status)
+    };
+    let (left, stale) = ([Status::Skipped; 2], [Status::Warning; 2]);
+    let wish = both(None, None);
+    let mut one = netdev(&["10.0.0.5/24", "fd00::5/128"]);
+    assert_eq!(statuses(&wish, &one, 64), left);
+    assert_eq!(statuses(&wish, &one, 65), stale);
+    assert_eq!(statuses(&wish, &netdev(&["10.0.0.7/24"]), 65), left);
+    // The owner may keep an address for ever: under the root file system, or one of the command line.
+    let rooted = IpoibWish {
+        dhcp6: Some(Dhcp6Wish {
+            keep: true,
+            ..Dhcp6Wish::default()
+        }),
+        ..wish.clone()
+    };
+    assert_eq!(statuses(&rooted, &one, 65), left);
+    let fixed = IpoibWish {
+        addresses: vec!["10.0.0.5/24".parse().unwrap()],
+        ..wish.clone()
+    };
+    assert_eq!(statuses(&fixed, &one, 65), left);
+    // The owner renews the addresses: they have a lifetime.
+    one.dynamic = one.addresses.iter().map(|a| a.address.address).collect();
+    assert_eq!(statuses(&wish, &one, 65), left);
+}
+
+#[test]
+fn one_usable_address_of_the_owner_is_enough_beside_a_tentative_one() {
+    let wish = IpoibWish {
+        dhcp6: Some(Dhcp6Wish::default()),
+        ..IpoibWish::default()
+    };
+    let mut one = netdev(&["fd00::7/128", "fd00::8/128"]);
+    one.addresses[0].state = AddressState::Tentative;
+    let before = Finding::ok(Id::AddressPresent, "");
+    let finding = with_leased(before, &wish, &one, "systemd-networkd");
+    assert_eq!(finding.status, Status::Ok);
+}
+
+#[test]
+fn a_family_whose_client_has_not_begun_may_still_come() {
+    let (wish, one) = (both(None, None), netdev(&["fe80::5/64"]));
+    let found = |facts: &Facts| {
+        [evaluate, evaluate6].map(|evaluate| {
+            let finding = evaluate(&wish, &one, facts);
+            (finding.status, finding.lasting)
+        })
+    };
+    let both = [(Status::Critical, false); 2];
+    let mut facts = clients(GaveUp, GaveUp);
+    facts.dhcp.clear();
+    assert_eq!(found(&facts), both);
+    let mut facts = clients(GaveUp, GaveUp);
+    facts.dhcp6.clear();
+    assert_eq!(found(&facts), both);
+}
+
+#[test]
+fn a_lease_of_dhcp_spares_no_address_of_the_command_line() {
+    let mut wish = both(None, Some(Autoconf::Router));
+    let (facts, bare) = (clients(Holds, Asks), netdev(&["fe80::5/64"]));
+    assert_eq!(addresses(&wish, &bare, &facts).status, Status::Warning);
+    wish.addresses = vec!["fd09::5/64".parse().unwrap()];
+    assert_eq!(addresses(&wish, &bare, &facts).status, Status::Critical);
+}
