@@ -165,8 +165,12 @@ fn kind(front: &[u8]) -> Kind {
         b"root" | b"netroot" | b"nfsroot" => Kind::Place,
         b"rd.nvmf.discover" => Kind::Discovery,
         b"rd.iscsi.param" => Kind::Setting,
-        // modprobe(8), the kernel or udev, and ibboot, read these arguments.
-        b"modprobe.blacklist" | b"module_blacklist" | b"net.ifnames" => Kind::Plain,
+        // modprobe(8), the kernel, udev or dracut, and ibboot, read these arguments.
+        b"modprobe.blacklist"
+        | b"module_blacklist"
+        | b"net.ifnames"
+        | b"rd.shell"
+        | b"rd.emergency" => Kind::Plain,
         key if FETCHED.contains(&key) => Kind::Place,
         key if parameter_name(key).is_some() || is_of_cluster(key) => Kind::Plain,
         _ => Kind::Unread,
