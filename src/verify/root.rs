@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::checks::Id;
 use crate::facts::{Facts, Netdev, RootMount};
+use crate::rdma::types::Connection;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
@@ -187,14 +188,11 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
         servers.extend(wish.root.server.or(mounted));
     }
     let judged = |server: &IpAddr| match wish.root.transport {
-        Transport::Rdma => connection(*server, wish.root.protocol, links, facts),
+        Transport::Rdma => connection(*server, wish, links, facts),
         Transport::Tcp => route(*server, links, facts),
     };
     let is_down = |server: &IpAddr| match wish.root.transport {
-        Transport::Rdma => !facts
-            .connections
-            .iter()
-            .any(|c| c.destination.ip() == *server),
+        Transport::Rdma => connections(*server, wish, facts).is_empty(),
         // The kernel keeps the routes of an interface that has lost its carrier.
         Transport::Tcp => ways(*server, facts)
             .iter()
@@ -216,26 +214,36 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     }
 }
 
+/// The connections of the protocol's kernel module to the server: a user program or another module may
+/// have connections to the same address. Every kernel that lists connections names the module of each
+/// that a module has (`fill_res_name_pid` of drivers/infiniband/core/nldev.c).
+fn connections<'a>(server: IpAddr, wish: &RootWish, facts: &'a Facts) -> Vec<&'a Connection> {
+    let module = wish.root.module().unwrap_or_default();
+    let is_clients =
+        |c: &&Connection| c.owner.as_deref() == Some(module) && c.destination.ip() == server;
+    facts.connections.iter().filter(is_clients).collect()
+}
+
 /// Over RDMA: the connection manager knows the port of each connection.
-fn connection(server: IpAddr, protocol: Protocol, links: &[LinkReport], facts: &Facts) -> Finding {
+fn connection(server: IpAddr, wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let id = Id::RootPath;
-    let to_server = |c: &&crate::rdma::types::Connection| c.destination.ip() == server;
-    let connections: Vec<_> = facts.connections.iter().filter(to_server).collect();
+    let connections = connections(server, wish, facts);
     let Some(first) = connections.first() else {
-        let expected = format!("a connection to {server}");
+        let module = wish.root.module().unwrap_or_default();
+        let expected = format!("a connection of {module} to {server}");
         let finding = Finding::failed(id, "no RDMA connection", &expected);
-        return match protocol {
+        return match wish.root.protocol {
             Protocol::Nfs => finding.hint(IDLE),
             _ => finding,
         };
     };
-    let port = |c: &crate::rdma::types::Connection| match c.port {
+    let port = |c: &Connection| match c.port {
         Some(port) => format!("{}/{port}", c.ifname),
         None => c.ifname.clone(),
     };
     let verified = |name: &str| carriers(links, |link| link.name.as_deref() == Some(name));
     let stray = connections.iter().find(|c| !verified(&port(c)).0);
-    let found = |c: &crate::rdma::types::Connection| {
+    let found = |c: &Connection| {
         let owner = c
             .owner
             .as_deref()
