@@ -558,13 +558,13 @@ table! {
         name: "route.present",
         parents: [AddressPresent],
         severity: Critical,
-        failure: "route is missing",
-        why: "the default route uses the requested gateway, and the other routes exist",
+        failure: "route is missing or not used",
+        why: "the requested routes exist, and the default route of the boot device is used",
         hint: "ibboot up sets the route: run ibboot up again; if the route was set before, look for another program that removes routes",
         awaits: Setting,
-        files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
+        files: [&["{netdev}/ifindex", "/sys/class/net/*/type"], GRANTED, ROUTES],
         applies: interface(|interface, _| interface::has_routes(interface.wish)),
-        evaluate: |interface, _| interface::routes(interface.wish, interface.netdev),
+        evaluate: |interface, facts| interface::routes(interface.wish, interface.netdev, facts),
     }
     ServerRdma {
         name: "server.rdma",

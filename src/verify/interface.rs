@@ -9,7 +9,7 @@ use super::lease;
 use super::object::{Interface, Ipoib};
 use super::port;
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
-use crate::inet::Address;
+use crate::inet::{Address, Route};
 use crate::rdma::types::PortState;
 use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
@@ -198,6 +198,10 @@ pub fn mtu(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     }
 }
 
+/// The hint if the kernel uses another default route.
+const OTHER_DEFAULT: &str = "the default route with the lowest metric is used: give the other one a higher metric, or no gateway \
+                             to its interface";
+
 /// What was found in place of a route.
 const NO_ROUTE: &str = "the interface does not have this route";
 
@@ -206,8 +210,9 @@ pub fn has_routes(wish: &IpoibWish) -> bool {
     wish.all_gateways().next().is_some() || wish.all_routes().next().is_some()
 }
 
-/// The routes: requested routes are required, suggested ones are at most a warning.
-pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
+/// The routes: requested routes are required, suggested ones are at most a warning, and so is another
+/// default route before that of the boot device.
+pub fn routes(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     const ID: Id = Id::RoutePresent;
     let list = |gateways: &[IpAddr]| {
         let texts: Vec<String> = gateways.iter().map(ToString::to_string).collect();
@@ -240,11 +245,58 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev) -> Finding {
     if let Some(route) = routes.find(|route| !netdev.has_route(route)) {
         return warning(NO_ROUTE, route.to_string());
     }
+    if let Some(finding) = outranked(wish, netdev, facts) {
+        return finding;
+    }
     let gateways = wish.all_gateways().map(ToString::to_string);
     let all: Vec<String> = gateways
         .chain(wish.all_routes().map(ToString::to_string))
         .collect();
     Finding::ok(ID, &all.join(", "))
+}
+
+/// The warning if the kernel uses another default route than the requested one of the boot device, or may
+/// use it. Other InfiniBand interfaces may have a default route each, as in `changes`, and the owner of
+/// the interface decides the metric.
+fn outranked(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Option<Finding> {
+    if !wish.boot || facts.owner().is_some() {
+        return None;
+    }
+    let is_own = |of: &Netdev| of.ifname == netdev.ifname;
+    let suggested = &wish.suggested.gateway;
+    [false, true].into_iter().find_map(|is_ipv6| {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let competes = |of: &&Netdev| is_own(of) || !of.is_infiniband();
+        for of in facts.netdevs.iter().filter(competes) {
+            for (Route { network, gateway }, metric) in &of.metrics {
+                let is_default = network.prefix == 0 && network.address.is_ipv6() == is_ipv6;
+                match gateway {
+                    _ if !is_default => {}
+                    Some(own_one) if is_own(of) && wish.gateways.contains(own_one) => {
+                        own.push((*metric, *own_one));
+                    }
+                    Some(_) if is_own(of) && gateway == suggested => {}
+                    _ => others.push((*metric, *gateway, &of.ifname)),
+                }
+            }
+        }
+        let (metric, gateway) = own.into_iter().min()?;
+        let (lowest, other, ifname) = others.into_iter().min()?;
+        if lowest > metric {
+            return None;
+        }
+        let other = other.map_or("default route".to_owned(), |other| {
+            format!("default gateway {other}")
+        });
+        let which = match lowest == metric {
+            true => "the kernel may use",
+            false => "the kernel uses",
+        };
+        let found = format!("{which} {other} of {ifname}, metric {lowest}");
+        let expected = format!("default gateway {gateway}, found with metric {metric}");
+        let finding = Finding::failed(Id::RoutePresent, &found, &expected);
+        Some(finding.hint(OTHER_DEFAULT).as_warning())
+    })
 }
 
 /// The finding of a missing route, with the next hop to which nothing leads: the kernel refuses the
@@ -373,7 +425,9 @@ mod tests {
                 ..Netdev::default()
             };
             let wish = expectation.links[0].ipoib.as_ref().unwrap();
-            let hint = routes(wish, &netdev).hint.unwrap_or_default();
+            let hint = routes(wish, &netdev, &Facts::default())
+                .hint
+                .unwrap_or_default();
             let end = " is in no network of this interface: the kernel refuses the route";
             hint.strip_suffix(end).unwrap_or_default().to_owned()
         };
@@ -476,7 +530,7 @@ mod tests {
             )
         );
         assert_eq!(
-            reported(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev, &Facts::default())),
             row(
                 Status::Warning,
                 "no default gateway",
@@ -485,7 +539,7 @@ mod tests {
         );
         netdev.gateways.push("10.0.0.9".parse().unwrap());
         assert_eq!(
-            reported(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev, &Facts::default())),
             row(
                 Status::Warning,
                 NO_ROUTE,
@@ -494,7 +548,10 @@ mod tests {
         );
         netdev.routes = wish.suggested.routes.clone();
         let all = "10.0.0.9, 10.7.0.0/16 via 10.0.0.7";
-        assert_eq!(reported(routes(&wish, &netdev)), row(Status::Ok, all, ""));
+        assert_eq!(
+            reported(routes(&wish, &netdev, &Facts::default())),
+            row(Status::Ok, all, "")
+        );
         // What the command line requests is required.
         wish.mtu = Some(RequestedMtu::Bytes(65520));
         wish.gateways = vec!["10.0.0.2".parse().unwrap()];
@@ -503,7 +560,7 @@ mod tests {
             row(Status::Critical, "2044", "65520")
         );
         assert_eq!(
-            reported(routes(&wish, &netdev)),
+            reported(routes(&wish, &netdev, &Facts::default())),
             row(
                 Status::Critical,
                 "default gateway 10.0.0.9",

@@ -472,12 +472,18 @@ pub fn guide(id: Id) -> Guide {
             ..NONE
         },
         Id::RoutePresent => Guide {
-            detail: "The default route leads through the requested gateway, and the routes of rd.route= \
-                     exist. A missing route that a DHCP server suggested is a warning; with \
-                     rd.ib.handover=nm or networkd such routes are not compared.",
+            detail: "The interface has a default route through each requested gateway, and the routes of \
+                     rd.route= exist. Several interfaces may have a default route each. It is a warning if \
+                     the boot device (bootdev=, BOOTIF= or the first ip=) has a requested gateway, and another \
+                     default route has a lower metric, so that the kernel uses it, or the same metric, so that \
+                     the kernel may use it: one through an interface that is not InfiniBand, or through another \
+                     gateway of the boot device. A missing route that a \
+                     DHCP server suggested is a warning. With rd.ib.handover=nm or networkd that program \
+                     decides about metrics and about suggested routes, which are not compared.",
             causes: &[
                 "The gateway is not within the prefix of the interface.",
                 "Another program removed the route.",
+                "Warning: another program set a default route with a lower metric.",
             ],
             node: OTHERS,
             ..NONE
