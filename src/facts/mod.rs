@@ -65,7 +65,7 @@ const SA_ANSWERS: &str = "/ibboot-sa.json";
 /// [`Facts::subnet_managers`] in a saved tree, as JSON.
 const SM_ANSWERS: &str = "/ibboot-sm.json";
 /// [`Facts::taken_ns`] in a saved tree.
-const TAKEN: &str = "/ibboot-taken.json";
+pub const TAKEN: &str = "/ibboot-taken.json";
 /// The entries of [`Facts::unread`] that no file of a saved tree shows, as JSON.
 pub const UNREAD: &str = "/ibboot-unread.json";
 /// [`Facts::servers`] in a saved tree, as JSON.
