@@ -204,7 +204,7 @@ fn every_example_command_line_gives_its_plan() {
 }
 
 /// Cases whose check is ok; together they have every kind of check.
-const GOOD: [&str; 14] = [
+const GOOD: [&str; 16] = [
     "ipoib/as-requested",
     "ipoib/child",
     "bond/verified",
@@ -219,6 +219,8 @@ const GOOD: [&str; 14] = [
     "sa/sm-answers",
     "ports/by-command-line",
     "soft-links/check",
+    "census/device-in-other-netns",
+    "degraded/slot-of-a-virtual-machine",
 ];
 
 /// Files and directories below `directory`, without links.

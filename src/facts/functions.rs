@@ -407,7 +407,8 @@ pub fn functions(
         // in its function (class_dir of drivers/base/core.c).
         for function in &mut found {
             let directory = format!("{PCI}/{}/infiniband", function.address);
-            if function.devices.is_empty() && look.root().list(&directory).is_ok() {
+            let has_one = matches!(look.root().is_there(&directory), Ok(true));
+            if function.devices.is_empty() && has_one {
                 function.in_other_netns = true;
                 function.expected = false;
             }

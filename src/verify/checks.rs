@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
-use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES};
+use super::unread::{
+    ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, MODELS, ROOT, ROUTES, SWITCH,
+};
 use super::{bond, carrier, degraded, interface, lease, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::report::Finding;
@@ -202,7 +204,7 @@ table! {
         why: "the HCA on the PCI bus has an RDMA device",
         hint: "see dmesg",
         awaits: Driver,
-        files: [IDENTITY, FUNCTIONS],
+        files: [IDENTITY, FUNCTIONS, &[NETNS_MODE]],
         applies: function(|_, _| true),
         evaluate: |function, _| port::device_of(function),
     }
@@ -214,7 +216,7 @@ table! {
         why: "an RDMA device with this port exists",
         hint: "check that its driver is loaded; ibboot status shows the ports of this machine",
         awaits: Driver,
-        files: [IDENTITY],
+        files: [IDENTITY, &[NETNS_MODE]],
         applies: link(|link, _| !link.is_refused()),
         evaluate: port::present,
     }
@@ -274,7 +276,7 @@ table! {
         why: "the port can carry data",
         hint: "check the subnet manager",
         awaits: SubnetManager,
-        files: [&["{port}/state"]],
+        files: [&["{port}/state"], SWITCH],
         applies: port(|_, _| true),
         evaluate: |port, _| port::state(port.found),
     }
@@ -358,7 +360,7 @@ table! {
         why: "the PCI Express link of the HCA is as fast and as wide as the card and its slot allow",
         hint: "reseat the card and its riser, then look for PCIe errors in dmesg",
         awaits: Setting,
-        files: [],
+        files: [MODELS],
         applies: port(|port, facts| degraded::pcie_link(port.found, facts).is_some()),
         evaluate: |port, facts| degraded::pcie(port.found, facts),
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: unreadable files: a check that did not pass and that needs an unreadable file is unknown
 //! and names the file. The table names files by patterns: `*` stands for the rest of one name of a
-//! path, `**` at the end for everything below, `{module}`, `{device}`, `{port}` and `{netdev}` at
-//! the beginning for the directory of the checked object.
+//! path, `**` at the end for everything below, `{module}`, `{device}`, `{card}`, `{port}` and `{netdev}`
+//! at the beginning for the directory of the checked object.
 
 use super::checks::Check;
 use super::object::Object;
 use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::BOOT_ID;
+use crate::system::pci::PCI;
 use crate::verify::report::{Finding, LinkReport, Status};
-use crate::wish::expectation::{Expectation, Require};
+use crate::wish::expectation::{Expectation, Require, Target};
 use crate::wish::ipoib::IpoibWish;
 
 /// Files that identify ports and interfaces: while one of these is unread, no port or interface is
@@ -86,8 +87,12 @@ fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
     let is_static = |wish: &IpoibWish| wish.dhcp.is_none() && wish.dhcp6.is_none();
     let interface = object.interface.as_ref();
     let is_static = interface.is_some_and(|interface| is_static(interface.wish));
+    // What a port is decides only whether it is one of any port.
+    let port = object.port.as_ref();
+    let is_of_any = port.is_some_and(|port| port.wish.target == Target::Any);
     let groups = row.files.iter().copied();
     let groups = groups.filter(|group| !is_static || *group != GRANTED);
+    let groups = groups.filter(|group| is_of_any || *group != SWITCH);
     let mut patterns = groups.flatten();
     patterns.any(|pattern| match place(pattern, object) {
         Some(pattern) => covers(&pattern, path),
@@ -95,7 +100,7 @@ fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
     })
 }
 
-/// The pattern with the directory of the object's module, device, port or interface; none if the
+/// The pattern with the directory of the object's module, device, card, port or interface; none if the
 /// object is not known to have one.
 fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
     let device = || Some(object.port.as_ref()?.found);
@@ -104,6 +109,7 @@ fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
         Some(("{device", rest)) => {
             format!("/sys/class/infiniband/{}{rest}", device()?.device.ifname)
         }
+        Some(("{card", rest)) => format!("{PCI}/{}{rest}", device()?.device.bus_address.as_ref()?),
         Some(("{port", rest)) => {
             let found = device()?;
             let (device, port) = (&found.device.ifname, found.port.port);
@@ -141,6 +147,12 @@ pub const FUNCTIONS: &[&str] = &[
     "/sys/bus/pci/devices/*/driver",
     "/sys/bus/pci/devices/*/physfn",
 ];
+
+/// What shows that the port is one of an NVSwitch, which no subnet manager has to configure (role.rs).
+pub const SWITCH: &[&str] = &["{card}/vendor", "{card}/vpd"];
+
+/// The models of all PCI functions, and so whether QEMU makes up the slot of a card (pcie.rs).
+pub const MODELS: &[&str] = &["/sys/bus/pci/devices/*/modalias"];
 
 /// What shows which ports count: virtual functions and representors do not (select.rs, role.rs).
 const ROLES: &[&str] = &["/sys/class/net/*/phys_port_name"];
@@ -327,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_table_names_places_that_are_known() {
-        const KNOWN: [&str; 5] = ["", "{module}", "{device}", "{port}", "{netdev}"];
+        const KNOWN: [&str; 6] = ["", "{module}", "{device}", "{card}", "{port}", "{netdev}"];
         for row in TABLE {
             let patterns = row.files.iter().copied().flatten();
             for pattern in patterns.filter(|pattern| pattern.contains(['/', '{'])) {
