@@ -89,7 +89,7 @@ pub struct Client {
     state: State,
     /// When [`Client::wake`] must be called; none: only a message moves the client.
     due: Option<u64>,
-    /// When the client started to look for a lease, for `secs`.
+    /// When the client started to look for a lease or to renew one, for `secs`.
     began: u64,
     secs: u16,
     xid: u32,
@@ -400,6 +400,10 @@ impl Client {
         if lease.ends_ns().is_some_and(|ends| now_ns >= ends) {
             let why = format!("the lease of {} has ended", lease.address_text());
             return self.lost(now_ns, "ended", &why);
+        }
+        if self.state == State::Bound {
+            // REBINDING continues this renewal (RFC 2131 2, table 1).
+            self.began = now;
         }
         match self.state {
             State::Rebinding => self.send(now_ns),

@@ -627,6 +627,34 @@ fn a_lease_is_renewed_with_its_server_then_with_any() {
 }
 
 #[test]
+fn the_seconds_of_a_renewal_count_from_its_begin() {
+    let seconds = |talk: &Talk| {
+        let bytes = talk.sent.as_ref().unwrap().encode();
+        u64::from(u16::from_be_bytes(bytes[8..10].try_into().unwrap()))
+    };
+    let mut talk = Talk::bound(false, 6000);
+    for _ in 0..2 {
+        talk.wake();
+        assert_eq!(talk.client.state(), State::Renewing);
+        assert_eq!(seconds(&talk), 0);
+        let began = talk.now;
+        // REBINDING continues the renewal.
+        while talk.client.state() == State::Renewing {
+            talk.wake();
+            assert_eq!(seconds(&talk), (talk.now - began) / S);
+        }
+        assert_eq!(talk.client.state(), State::Rebinding);
+        assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
+    }
+    // The machine slept until after T2.
+    talk.now += 5500 * S;
+    let actions = talk.client.wake(talk.now);
+    assert_eq!(talk.note(actions).sent(), "REQUEST");
+    assert_eq!(talk.client.state(), State::Rebinding);
+    assert_eq!(seconds(&talk), 0);
+}
+
+#[test]
 fn a_lease_that_ends_takes_its_address_along() {
     let mut talk = Talk::bound(false, 600);
     while !talk.wake().sent().contains("lost") {}
