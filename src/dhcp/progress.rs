@@ -70,6 +70,21 @@ pub(super) struct Words<'a> {
 }
 
 impl Counts {
+    /// Whether both lead to the same diagnosis: of most numbers only whether there is one matters.
+    pub(super) fn are_alike(&self, other: &Counts) -> bool {
+        let outline = |counts: &Counts| Counts {
+            sent: counts.sent.min(2),
+            unanswered_requests: counts.unanswered_requests.min(1),
+            foreign: counts.foreign.min(1),
+            undecoded: counts.undecoded.min(2),
+            why_refused: counts.why_refused.clone(),
+            why_unusable: counts.why_unusable.clone(),
+            taken: counts.taken.clone(),
+            ..Counts::default()
+        };
+        outline(self) == outline(other)
+    }
+
     /// Keeps the reason in [`Counts::why_refused`] or [`Counts::why_unusable`]: the report changes no more
     /// often than the log.
     pub(super) fn note(kept: &mut Option<String>, is_logged: bool, why: String) {
@@ -129,6 +144,56 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_alike_if_their_diagnosis_is_the_same() {
+        let few = Counts {
+            sent: 2,
+            foreign: 1,
+            ..Counts::default()
+        };
+        let many = Counts {
+            sent: 200,
+            foreign: 300,
+            offers: 5,
+            malformed: 7,
+            ..few.clone()
+        };
+        assert!(few.are_alike(&many));
+        let others = [
+            Counts {
+                sent: 1,
+                ..few.clone()
+            },
+            Counts {
+                foreign: 0,
+                ..few.clone()
+            },
+            Counts {
+                unanswered_requests: 1,
+                ..few.clone()
+            },
+            Counts {
+                undecoded: 1,
+                ..few.clone()
+            },
+            Counts {
+                why_refused: Some("no".to_owned()),
+                ..few.clone()
+            },
+            Counts {
+                why_unusable: Some("no".to_owned()),
+                ..few.clone()
+            },
+            Counts {
+                taken: Some("no".to_owned()),
+                ..few.clone()
+            },
+        ];
+        for other in &others {
+            assert!(!other.are_alike(&many), "{other:?}");
+        }
+    }
 
     #[test]
     fn the_most_certain_cause_is_reported() {

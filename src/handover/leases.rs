@@ -41,7 +41,7 @@ pub struct Kept {
     pub schema: u32,
     /// The kernel's boot id: leases of another boot are not valid.
     pub boot_id: Option<String>,
-    /// Time of the last write, ns since kernel start.
+    /// Time of the last write, ns since kernel start, but not of one that only shows what a client hears.
     pub written_ns: u64,
     /// The DHCP leases that were handed over, in their current state.
     pub dhcp: Vec<Progress>,

@@ -277,6 +277,11 @@ impl Client for Four {
         session.outcomes()
     }
 
+    fn is_noted(&self, place: &Place, before: u32, kept: &handover::Kept) -> bool {
+        let noted = kept.dhcp.iter().find(|one| one.index == before);
+        noted.is_some_and(|noted| noted.is_alike(&self.progress(place)))
+    }
+
     fn note(
         &self,
         place: &Place,
@@ -293,5 +298,45 @@ impl Client for Four {
 
     fn first_prefix(&self) -> u8 {
         self.first_prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::v4::progress::State;
+    use crate::handover::Kept;
+
+    #[test]
+    fn a_change_that_check_would_show_is_not_noted_yet() {
+        let entry = Entry {
+            is_v6: false,
+            index: 4,
+            identity: None,
+            routes: Vec::new(),
+            addresses: Vec::new(),
+            removed: Vec::new(),
+        };
+        let progress = Progress {
+            index: 4,
+            state: State::Bound,
+            ..Progress::default()
+        };
+        let four = Four::new(&progress, &entry, &None, &[]);
+        let place = Place::new("ib0", 4, None);
+        let is_noted = |change: fn(&mut Progress)| {
+            let mut kept = Kept::new(None);
+            kept.dhcp.push(progress.clone());
+            kept.dhcp.iter_mut().for_each(change);
+            four.is_noted(&place, 4, &kept)
+        };
+        assert!(is_noted(|_| {}));
+        assert!(is_noted(|noted| noted.counts.malformed = 5));
+        assert!(!is_noted(|noted| noted.state = State::Rebooting));
+        assert!(!is_noted(|noted| noted.broken = Some("EPERM".to_owned())));
+        assert!(!is_noted(
+            |noted| noted.counts.why_refused = Some("NAK".to_owned())
+        ));
+        assert!(!is_noted(|noted| noted.index = 5));
     }
 }

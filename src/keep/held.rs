@@ -100,6 +100,8 @@ pub(super) trait Client {
     /// what happened since the last call.
     fn work(&mut self, netdev: &Netdev, hurry: bool) -> Vec<Outcome>;
 
+    /// Whether `check` finds in `kept`, under the index `before`, what it would find in the progress.
+    fn is_noted(&self, place: &Place, before: u32, kept: &handover::Kept) -> bool;
     /// Writes the progress to `kept`, replacing the entry with the index `before`. Returns the
     /// routes of earlier leases that stay, and the address with earlier prefixes that stay.
     fn note(
@@ -169,6 +171,11 @@ impl Held {
     /// Whether there is something new to write since the last call.
     pub(super) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
+    }
+
+    /// Whether `check` finds the client in `kept` as it is now.
+    pub(super) fn is_noted(&self, kept: &handover::Kept) -> bool {
+        self.client.is_noted(&self.place, self.noted_as, kept)
     }
 
     pub(super) fn due(&self) -> Option<u64> {

@@ -40,6 +40,10 @@ const LOOK: Duration = Duration::from_secs(60);
 /// their interfaces is ours.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What only `check` shows of the clients, such as a refusal, is written at most this often: other
+/// hosts cause any number of changes.
+const NOTES_APART: u64 = 10 * SECOND;
+
 /// After this many failed checks in a row the log reports the failure.
 const BLIND_LOOKS: u32 = 10;
 
@@ -162,7 +166,8 @@ impl Keeper<'_> {
         let now = boottime_ns();
         let after =
             |wait: Duration| now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
-        let due = self.leases.iter().filter_map(Held::due).min();
+        let due = self.leases.iter().filter_map(Held::due);
+        let due = due.chain(self.notes.due).min();
         let mut due = due.unwrap_or(u64::MAX).min(after(patience));
         if self.blind_looks > 0 {
             due = due.max(after(PAUSE));
@@ -298,6 +303,10 @@ struct Notes {
     kept: Kept,
     is_due: bool,
     is_broken: bool,
+    /// When the file was last written, and when a change of what `check` shows must be written, ns since
+    /// kernel start.
+    written_ns: u64,
+    due: Option<u64>,
 }
 
 impl Notes {
@@ -306,7 +315,23 @@ impl Notes {
             kept,
             is_due: false,
             is_broken: false,
+            written_ns: 0,
+            due: None,
         }
+    }
+
+    /// Whether the file is written at `now`; `is_outdated`: `check` would show a client as it was.
+    fn is_time(&mut self, is_outdated: bool, now: u64) -> bool {
+        let due = self.written_ns.saturating_add(NOTES_APART);
+        self.due = (is_outdated && !self.is_due && now < due).then_some(due);
+        if !self.is_due && (!is_outdated || self.due.is_some()) {
+            return false;
+        }
+        if self.is_due {
+            self.kept.written_ns = now;
+        }
+        self.written_ns = now;
+        true
     }
 
     /// Writes the file if something is new, or if the last attempt to write failed.
@@ -314,11 +339,11 @@ impl Notes {
         for one in leases.iter_mut() {
             self.is_due |= one.take_news();
         }
-        if !self.is_due {
+        let is_outdated = !leases.iter().all(|one| one.is_noted(&self.kept));
+        if !self.is_time(is_outdated, boottime_ns()) {
             return;
         }
         self.kept.kept.clear();
-        self.kept.written_ns = boottime_ns();
         for one in leases {
             one.note(&mut self.kept, true);
         }
@@ -485,6 +510,28 @@ mod tests {
             false => "Operation not permitted",
         };
         assert_eq!(troubles.0, [format!("near: cannot be brought up: {why}")]);
+    }
+
+    #[test]
+    fn what_check_shows_is_written_soon_and_not_with_each_packet() {
+        let mut notes = Notes::of(Kept::new(None));
+        notes.is_due = true;
+        assert!(notes.is_time(true, 100 * SECOND));
+        notes.is_due = false;
+        let mut write = |is_outdated, now: u64| {
+            let is_time = notes.is_time(is_outdated, now * SECOND);
+            (is_time, notes.due.map(|due| due / SECOND))
+        };
+        assert_eq!(write(false, 101), (false, None));
+        assert_eq!(write(true, 102), (false, Some(110)));
+        assert_eq!(write(false, 103), (false, None));
+        assert_eq!(write(true, 110), (true, None));
+        assert_eq!(write(true, 111), (false, Some(120)));
+        // A lease of `up` that was requested in between still counts.
+        assert_eq!(notes.kept.written_ns, 100 * SECOND);
+        notes.is_due = true;
+        assert!(notes.is_time(true, 112 * SECOND));
+        assert_eq!((notes.due, notes.kept.written_ns), (None, 112 * SECOND));
     }
 
     #[test]

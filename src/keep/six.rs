@@ -197,6 +197,11 @@ impl Client for Six {
         session.outcomes()
     }
 
+    fn is_noted(&self, place: &Place, before: u32, kept: &handover::Kept) -> bool {
+        let noted = kept.dhcp6.iter().find(|one| one.index == before);
+        noted.is_some_and(|noted| noted.is_alike(&self.progress(place)))
+    }
+
     fn note(
         &self,
         place: &Place,

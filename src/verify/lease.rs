@@ -243,8 +243,13 @@ fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
         return missing(ID, "no lease was requested", NOT_RUN);
     };
     let granted = progress.lease.as_ref().map(v4::lease::Lease::granted);
-    let diagnosis = progress.diagnosis();
-    of_client(ID, granted, diagnosis, progress.gave_up, netdev, facts)
+    let client = Known {
+        granted,
+        diagnosis: progress.diagnosis(),
+        refusal: progress.refusal(),
+        gave_up: progress.gave_up,
+    };
+    of_client(ID, client, netdev, facts)
 }
 
 /// The DHCPv6 lease.
@@ -265,8 +270,13 @@ fn of_ipv6(netdev: &Netdev, facts: &Facts) -> Finding {
         return missing(ID, &found, hint);
     };
     let granted = progress.lease.as_ref().map(v6::lease::Lease::granted);
-    let diagnosis = progress.diagnosis();
-    of_client(ID, granted, diagnosis, progress.gave_up, netdev, facts)
+    let client = Known {
+        granted,
+        diagnosis: progress.diagnosis(),
+        refusal: progress.refusal(),
+        gave_up: progress.gave_up,
+    };
+    of_client(ID, client, netdev, facts)
 }
 
 fn missing(id: Id, found: &str, hint: &str) -> Finding {
@@ -289,19 +299,25 @@ fn is_lost(granted: &Granted, netdev: &Netdev, facts: &Facts) -> bool {
     has_ended(granted, facts.taken_ns) && !is_renewed(granted, netdev, facts)
 }
 
-/// The finding about a client; `diagnosis` is the reason and the hint if there is no lease.
-fn of_client(
-    id: Id,
+/// What is known of a client of either family.
+struct Known<'p> {
     granted: Option<Granted>,
+    /// Cause and hint while there is no lease.
     diagnosis: (String, String),
+    /// Why the client requests its lease anew, if a server refused the lease.
+    refusal: Option<&'p str>,
     gave_up: bool,
-    netdev: &Netdev,
-    facts: &Facts,
-) -> Finding {
-    let Some(granted) = granted else {
-        let (found, hint) = diagnosis;
+}
+
+fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Finding {
+    let Some(granted) = client.granted else {
+        let (found, hint) = client.diagnosis;
         let finding = missing(id, &found, &hint);
-        return if gave_up { finding.lasting() } else { finding };
+        return if client.gave_up {
+            finding.lasting()
+        } else {
+            finding
+        };
     };
     let now_ns = facts.taken_ns;
     let is_renewed = is_renewed(&granted, netdev, facts);
@@ -326,7 +342,12 @@ fn of_client(
                 .hint(NO_KEEPER)
                 .as_warning()
         }
-        _ => Finding::ok(id, &format!("{what}, {}", granted.length)),
+        _ => match client.refusal {
+            Some(why) => Finding::failed(id, &format!("{what}: {why}"), "a renewed lease")
+                .hint("the address is kept and requested again: see the logs of ibboot-lease.service and of the server")
+                .as_warning(),
+            None => Finding::ok(id, &format!("{what}, {}", granted.length)),
+        },
     }
 }
 

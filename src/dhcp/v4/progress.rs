@@ -96,6 +96,21 @@ impl Progress {
         self.lease.is_some() && self.state == State::Probing
     }
 
+    /// Whether `check` shows the same of both clients, apart from their leases.
+    pub fn is_alike(&self, other: &Progress) -> bool {
+        (self.state, &self.broken) == (other.state, &other.broken)
+            && self.counts.are_alike(&other.counts)
+    }
+
+    /// Why the client requests the address of its lease anew, if a server refused the lease.
+    pub fn refusal(&self) -> Option<&str> {
+        let asks_anew = matches!(
+            self.state,
+            State::Waiting | State::Selecting | State::Requesting | State::Rebooting
+        );
+        self.counts.why_refused.as_deref().filter(|_| asks_anew)
+    }
+
     /// The cause while there is no lease.
     pub fn diagnosis(&self) -> Diagnosis {
         let id = &self.client_id;

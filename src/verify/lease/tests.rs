@@ -154,6 +154,50 @@ fn a_lease_of_dhcp_that_has_ended_is_a_warning_with_its_age() {
 }
 
 #[test]
+fn a_lease_that_is_kept_after_a_refusal_is_a_warning() {
+    let one = netdev(&["10.0.0.5/24", "fd00::5/128"]);
+    let mut facts = Facts {
+        dhcp: vec![v4::progress::Progress {
+            index: 4,
+            lease: Some(lease4()),
+            ..v4::progress::Progress::default()
+        }],
+        dhcp6: vec![v6::progress::Progress {
+            index: 4,
+            lease: Some(lease6()),
+            ..v6::progress::Progress::default()
+        }],
+        taken_ns: 10 * SECOND,
+        ..Facts::default()
+    };
+    facts.dhcp[0].counts.why_refused = Some("no".to_owned());
+    facts.dhcp6[0].counts.why_refused = Some("no".to_owned());
+    let found = |finding: Finding| (finding.status, finding.found.unwrap_or_default());
+    let refused = |what: &str| (Status::Warning, format!("{what}: no"));
+    let holds = |what: &str| (Status::Ok, format!("{what}, for 60 s"));
+    let what = "10.0.0.5/24 of 10.0.0.1";
+    for (state, expected) in [
+        (v4::progress::State::Selecting, refused(what)),
+        (v4::progress::State::Rebooting, refused(what)),
+        // The refusal was before the lease.
+        (v4::progress::State::Bound, holds(what)),
+        (v4::progress::State::Renewing, holds(what)),
+    ] {
+        facts.dhcp[0].state = state;
+        assert_eq!(found(of_ipv4(&one, &facts)), expected, "{state:?}");
+    }
+    let what = "fd00::5/128 of fe80::1";
+    for (state, expected) in [
+        (v6::progress::State::Soliciting, refused(what)),
+        (v6::progress::State::Waiting, refused(what)),
+        (v6::progress::State::Rebinding, holds(what)),
+    ] {
+        facts.dhcp6[0].state = state;
+        assert_eq!(found(of_ipv6(&one, &facts)), expected, "{state:?}");
+    }
+}
+
+#[test]
 fn a_lease_that_nothing_renews_is_a_warning_from_t2_on_and_critical_at_its_end() {
     let mut one = netdev(&["10.0.0.5/24", "fd00::5/128"]);
     let both = |one: &Netdev, renewer, now_s: u64| {
