@@ -8,7 +8,7 @@ use crate::changes::{Rival, Setting};
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{AddressState, Netdev, rules};
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::wish::ipoib;
 use crate::wish::ipoib::{Autoconf, IpoibWish};
 
@@ -66,6 +66,17 @@ pub fn outlives(route: &Route, lost: IpAddr, netdev: &Netdev) -> bool {
         Some(hop) => others.any(|own| own.reaches(hop)),
         None => others.any(|own| own.address.is_ipv6() == is_v6),
     }
+}
+
+/// The prefixes with which the address `lost` is removed from its interface; none: with any. An address
+/// that the command line requests stays.
+pub fn given_up(lost: IpAddr, requested: &[Address], netdev: &Netdev) -> Vec<Option<u8>> {
+    if !requested.iter().any(|own| own.address == lost) {
+        return vec![None];
+    }
+    let found = netdev.addresses.iter().map(|found| found.address);
+    let others = found.filter(|own| own.address == lost && !requested.contains(own));
+    others.map(|own| Some(own.prefix)).collect()
 }
 
 /// The routes of a lease that were set: all but those that the kernel refused. A refused route that is
@@ -162,7 +173,6 @@ pub fn not_applied(before: &Lease, after: &Lease, stay: &Stay, wish: &Dhcp4Wish)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inet::Address;
     use crate::keep::stay::Servers;
     use crate::keep::tests::netdev;
     use crate::wish::ipoib::IpoibFacts;
@@ -311,6 +321,29 @@ mod tests {
             assert!(!stays(network, gateway, lost, &local));
             assert!(stays(network, gateway, lost, &both));
         }
+    }
+
+    #[test]
+    fn a_requested_address_outlives_a_lease_of_the_same_address() {
+        let given_up = |lost: &str, requested: &[&str], addresses: &[&str]| {
+            let parsed = |text: &&str| text.parse::<Address>().unwrap();
+            let netdev = Netdev {
+                addresses: addresses.iter().map(|text| parsed(text).into()).collect(),
+                ..Netdev::default()
+            };
+            let requested: Vec<Address> = requested.iter().map(parsed).collect();
+            given_up(lost.parse().unwrap(), &requested, &netdev)
+        };
+        let own = &["10.0.0.5/24"];
+        assert_eq!(given_up("10.0.0.77", &[], &["10.0.0.77/24"]), [None]);
+        let both = &["10.0.0.5/24", "10.0.0.77/24"];
+        assert_eq!(given_up("10.0.0.77", own, both), [None]);
+        assert_eq!(given_up("10.0.0.5", own, own), []);
+        let both = &["10.0.0.5/24", "10.0.0.5/16", "10.0.0.6/16"];
+        assert_eq!(given_up("10.0.0.5", own, both), [Some(16)]);
+        let own = &["fd00::5/64"];
+        let both = &["fd00::5/64", "fe80::5/64"];
+        assert_eq!(given_up("fd00::5", own, both), []);
     }
 
     #[test]

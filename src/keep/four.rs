@@ -91,6 +91,7 @@ impl Four {
             index: place.index,
             wish: self.before.wish.clone(),
             routes: self.before.routes.clone(),
+            addresses: self.before.addresses.clone(),
             ..session.unwrap_or_else(|| self.before.clone())
         }
     }
@@ -134,6 +135,10 @@ impl Client for Four {
 
     fn requested(&self) -> &[Route] {
         &self.before.routes
+    }
+
+    fn requested_addresses(&self) -> &[Address] {
+        &self.before.addresses
     }
 
     fn forget(&mut self) {

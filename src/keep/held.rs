@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{outlives, rival, words};
+use super::changes::{given_up, outlives, rival, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::stay::{Servers, needed, old_prefix_stays, spared};
@@ -62,6 +62,8 @@ pub(super) trait Client {
     fn routes(&self) -> Vec<Route>;
     /// The routes of the interface that the command line requests.
     fn requested(&self) -> &[Route];
+    /// The addresses of the interface that the command line requests.
+    fn requested_addresses(&self) -> &[Address];
     /// These routes of earlier leases stay too, and the address of the lease with these prefixes.
     fn retain(&mut self, _: Vec<Route>, _: Vec<Address>) {}
     /// The prefix of the address when this program started.
@@ -435,12 +437,16 @@ impl Held {
     }
 
     /// Removes address and routes: if the interface has another address, the kernel would keep the
-    /// routes of the lost address.
+    /// routes of the lost address. The address stays if the command line requests it too.
     async fn lost(&mut self, look: &Look<'_>, netdev: &Netdev, address: IpAddr) {
         let name = &netdev.ifname;
         let mut routes = self.client.routes();
-        let requested = self.client.requested();
-        routes.retain(|route| !(requested.contains(route) && outlives(route, address, netdev)));
+        let (requested, own) = (self.client.requested(), self.client.requested_addresses());
+        let stays = own.iter().any(|own| own.address == address);
+        let given_up = given_up(address, own, netdev);
+        routes.retain(|route| {
+            !(requested.contains(route) && (stays || outlives(route, address, netdev)))
+        });
         for route in routes {
             if let Err(why) = look.net.delete_route(self.place.index, &route).await {
                 log::error!("{name}: route {route} cannot be removed: {why}");
@@ -449,13 +455,15 @@ impl Held {
         self.client.forget();
         self.refused.clear();
         self.found = Holdings::nothing();
-        match look
-            .net
-            .delete_address(self.place.index, address, None)
-            .await
-        {
-            Ok(()) => log::warn!("{name}: {address} removed"),
-            Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
+        if stays {
+            log::warn!("{name}: {address} stays: the command line requests it");
+        }
+        for prefix in given_up {
+            let removed = look.net.delete_address(self.place.index, address, prefix);
+            match removed.await {
+                Ok(()) => log::warn!("{name}: {address} removed"),
+                Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
+            }
         }
     }
 
@@ -559,6 +567,11 @@ impl Held {
                 && stay
                     .get_or_insert_with(|| self.spared(changes, netdev, look))
                     .contains(old)
+            {
+                continue;
+            }
+            if let Setting::RemoveAddress(old) = change
+                && self.client.requested_addresses().contains(old)
             {
                 continue;
             }

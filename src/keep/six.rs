@@ -56,6 +56,7 @@ impl Six {
             index: place.index,
             wish: self.before.wish.clone(),
             routes: self.before.routes.clone(),
+            addresses: self.before.addresses.clone(),
             ..session.unwrap_or_else(|| self.before.clone())
         }
     }
@@ -87,6 +88,10 @@ impl Client for Six {
 
     fn requested(&self) -> &[Route] {
         &self.before.routes
+    }
+
+    fn requested_addresses(&self) -> &[Address] {
+        &self.before.addresses
     }
 
     fn forget(&mut self) {

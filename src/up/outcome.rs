@@ -16,7 +16,7 @@ use crate::dhcp::{v4, v6};
 use crate::error::{Result, printable};
 use crate::facts::Facts;
 use crate::handover::{self, Link, Mark, Outcome, Phase, Silent, State};
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 use crate::plan::Plan;
 use crate::rdma::types::Identity;
 use crate::request::{OnFailure, in_initramfs};
@@ -26,6 +26,7 @@ use crate::system::notify::Manager;
 use crate::system::root::Root;
 use crate::verify::report::{LinkReport, Report, Status};
 use crate::wish::expectation::{Expectation, Require};
+use crate::wish::ipoib::IpoibWish;
 
 /// What the files say already: they are written anew when that changes.
 #[derive(Debug, PartialEq, Eq)]
@@ -296,6 +297,7 @@ fn state(
         .iter()
         .map(|progress| v4::progress::Progress {
             routes: requested_routes(source, &progress.interface, false),
+            addresses: requested_addresses(source, &progress.interface, false),
             ..progress.clone()
         });
     let v6 = source
@@ -304,6 +306,7 @@ fn state(
         .iter()
         .map(|progress| v6::progress::Progress {
             routes: requested_routes(source, &progress.interface, true),
+            addresses: requested_addresses(source, &progress.interface, true),
             ..progress.clone()
         });
     State {
@@ -323,13 +326,25 @@ fn state(
     }
 }
 
+/// What the command line requests on an interface.
+fn requested<'s>(source: &Source<'s>, interface: &str) -> Option<&'s IpoibWish> {
+    let mut links = source.report.links.iter();
+    let link = links.find(|link| link.interface.as_deref() == Some(interface))?;
+    let mut wishes = source.expectation.links.iter();
+    let wish = wishes.find(|wish| wish.target == link.target)?;
+    wish.ipoib.as_ref()
+}
+
+/// The addresses that the command line requests on an interface.
+fn requested_addresses(source: &Source<'_>, interface: &str, is_v6: bool) -> Vec<Address> {
+    let ipoib = requested(source, interface).into_iter();
+    let all = ipoib.flat_map(|ipoib| ipoib.addresses.iter().copied());
+    all.filter(|own| own.address.is_ipv6() == is_v6).collect()
+}
+
 /// The routes that the command line requests on an interface, the default ones last.
 fn requested_routes(source: &Source<'_>, interface: &str, is_v6: bool) -> Vec<Route> {
-    let mut links = source.report.links.iter();
-    let link = links.find(|link| link.interface.as_deref() == Some(interface));
-    let mut wishes = source.expectation.links.iter();
-    let wish = link.and_then(|link| wishes.find(|wish| wish.target == link.target));
-    let Some(ipoib) = wish.and_then(|wish| wish.ipoib.as_ref()) else {
+    let Some(ipoib) = requested(source, interface) else {
         return Vec::new();
     };
     let gateways = ipoib.gateways.iter().copied();

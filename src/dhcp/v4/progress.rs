@@ -8,7 +8,7 @@ use super::Dhcp4Wish;
 use super::lease::Lease;
 use crate::dhcp::progress::{Counts, Diagnosis, Words, is_none};
 use crate::hardware::HardwareType;
-use crate::inet::Route;
+use crate::inet::{Address, Route};
 
 /// State of a client (RFC 2131, figure 5), as in state.json.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,9 @@ pub struct Progress {
     /// The routes of this family that the command line requests on the interface, in `state.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// The addresses of this family that the command line requests on the interface, in `state.json`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
     /// `rd.net.timeout.dhcp=` expired as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
     /// Why the client cannot send.

@@ -172,6 +172,7 @@ impl Session {
             lease: self.client.lease().cloned(),
             wish: Dhcp4Wish::default(),
             routes: Vec::new(),
+            addresses: Vec::new(),
             gave_up: false,
             broken: self.broken.clone(),
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Dhcp6Wish;
 use super::lease::Lease;
 use crate::dhcp::progress::{Counts, Diagnosis, Words};
-use crate::inet::{Route, Router};
+use crate::inet::{Address, Route, Router};
 
 /// The current exchange, named by its first message (RFC 8415 18.2), as in state.json; `WAITING` or
 /// `BOUND` outside an exchange.
@@ -61,6 +61,9 @@ pub struct Progress {
     /// The routes of this family that the command line requests on the interface, in `state.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// The addresses of this family that the command line requests on the interface, in `state.json`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
     /// `rd.net.timeout.dhcp=` expired as often as `rd.net.dhcp.retry=` allows.
     pub gave_up: bool,
     /// Why the client cannot send.

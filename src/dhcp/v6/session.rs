@@ -152,6 +152,7 @@ impl Session {
             lease: self.client.lease().cloned(),
             wish: Dhcp6Wish::default(),
             routes: Vec::new(),
+            addresses: Vec::new(),
             gave_up: false,
             broken: self.socket.broken.clone(),
         }
