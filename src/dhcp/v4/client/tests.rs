@@ -637,18 +637,18 @@ fn the_seconds_of_a_renewal_count_from_its_begin() {
         talk.wake();
         assert_eq!(talk.client.state(), State::Renewing);
         assert_eq!(seconds(&talk), 0);
-        let began = talk.now;
+        let began = talk.now_ns;
         // REBINDING continues the renewal.
         while talk.client.state() == State::Renewing {
             talk.wake();
-            assert_eq!(seconds(&talk), (talk.now - began) / S);
+            assert_eq!(seconds(&talk), (talk.now_ns - began) / S);
         }
         assert_eq!(talk.client.state(), State::Rebinding);
         assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
     }
     // The machine slept until after T2.
-    talk.now += 5500 * S;
-    let actions = talk.client.wake(talk.now);
+    talk.now_ns += 5500 * S;
+    let actions = talk.client.wake(talk.now_ns);
     assert_eq!(talk.note(actions).sent(), "REQUEST");
     assert_eq!(talk.client.state(), State::Rebinding);
     assert_eq!(seconds(&talk), 0);
