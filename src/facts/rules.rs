@@ -360,6 +360,36 @@ mod tests {
         assert_eq!(found(&[other, own]), Some(format!("of {own}")));
     }
 
+    #[test]
+    fn the_parent_of_a_child_is_linked_and_on_the_same_port() {
+        const OTHER: &str = "80:00:00:49:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2d";
+        const ZERO: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00";
+        let parent_of = |own: &str, lower: Option<u32>| {
+            let parents = [(4, CAPABLE), (5, CAPABLE), (6, OTHER), (7, ZERO), (8, ZERO)];
+            let parents = parents.map(|(index, address)| Netdev {
+                ifindex: Some(index),
+                ..ipoib(address, None, 2044)
+            });
+            let facts = Facts {
+                netdevs: parents.to_vec(),
+                ..Facts::default()
+            };
+            let mut child = Netdev {
+                lower,
+                ..ipoib(own, None, 2044)
+            };
+            assert_eq!(parent(&child, &facts), None, "it is no child");
+            child.ipoib.as_mut().unwrap().child = true;
+            parent(&child, &facts).and_then(|parent| parent.ifindex)
+        };
+        assert_eq!(parent_of(CAPABLE, Some(5)), Some(5));
+        assert_eq!(parent_of(CAPABLE, Some(6)), Some(4), "of another namespace");
+        assert_eq!(parent_of(CAPABLE, None), Some(4));
+        assert_eq!(parent_of(ZERO, Some(8)), Some(8));
+        assert_eq!(parent_of(ZERO, Some(6)), None);
+        assert_eq!(parent_of(ZERO, None), None);
+    }
+
     const CAPABLE: &str = "80:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
 
     const ENHANCED: &str = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c";
