@@ -93,6 +93,20 @@ impl Counts {
         }
     }
 
+    /// Forgets what a diagnosis rests on: a lease was granted, and the next trouble has causes of its own.
+    pub(super) fn settle(&mut self) {
+        *self = Counts {
+            sent: self.sent,
+            offers: self.offers,
+            replies: self.replies,
+            refusals: self.refusals,
+            unsolicited: self.unsolicited,
+            unusable: self.unusable,
+            malformed: self.malformed,
+            ..Counts::default()
+        };
+    }
+
     /// The cause while there is no lease; the most certain cause comes first.
     pub(super) fn diagnosis(&self, words: Words<'_>) -> Diagnosis {
         let plain = |found: &str, hint: &str| (found.to_owned(), hint.to_owned());
@@ -144,6 +158,28 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_granted_lease_ends_the_causes_of_an_earlier_trouble() {
+        let mut counts = Counts {
+            sent: 9,
+            refusals: 1,
+            foreign: 3,
+            undecoded: 1,
+            unanswered_requests: 1,
+            why_refused: Some("server 10.0.0.2 refuses (NAK)".to_owned()),
+            why_unusable: Some("OFFER from 10.0.0.2: no lease time".to_owned()),
+            taken: Some("10.0.0.5 is taken".to_owned()),
+            ..Counts::default()
+        };
+        counts.settle();
+        let expected = Counts {
+            sent: 9,
+            refusals: 1,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+    }
 
     #[test]
     fn counts_are_alike_if_their_diagnosis_is_the_same() {

@@ -244,7 +244,7 @@ impl Client for Four {
             // Under a root file system the address stays in any case.
             let probe = self.before.is_probing() && !self.keep;
             session.resume(lease.clone(), probe);
-            if verify {
+            if verify || self.before.refusal().is_some() {
                 session.verify();
             }
         }

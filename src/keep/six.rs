@@ -160,7 +160,7 @@ impl Client for Six {
     fn resume(&mut self, verify: bool) {
         if let (Some(session), Some(lease)) = (&mut self.session, &self.lease) {
             session.resume(lease.clone());
-            if verify {
+            if verify || self.before.refusal().is_some() {
                 session.verify();
             }
         }

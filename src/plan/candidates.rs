@@ -159,9 +159,13 @@ impl Draft<'_> {
         }
         let is_planned = |name: &str| expectation.modules.iter().any(|m| m.name == name);
         for (function, module) in self.undriven().filter(|(_, name)| !is_planned(name)) {
+            let index = &self.inventory.modules;
             warnings.push(format!(
-                "{} {}: its driver {module} is not in the initramfs; build the image with dracut --force --add-drivers {module}",
-                function.address, function.id
+                "{} {}: its driver {module} is not {}; {}",
+                function.address,
+                function.id,
+                index.place(),
+                index.remedy(module)
             ));
         }
         warnings.extend(self.inventory.facts.unread_bus().map(|unread| {

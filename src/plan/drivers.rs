@@ -353,7 +353,12 @@ impl Draft<'_> {
     /// Why a module that was refused is not there; its own refusal has the details.
     pub(super) fn why_not(&self, name: &str) -> String {
         match self.inventory.modules.find(name) {
-            Found::Missing => format!("kernel module {name} is not in the initramfs"),
+            Found::Missing => {
+                format!(
+                    "kernel module {name} is not {}",
+                    self.inventory.modules.place()
+                )
+            }
             _ => format!("the kernel will not load {name}"),
         }
     }
@@ -362,10 +367,8 @@ impl Draft<'_> {
     fn no_module(&self, name: &str) -> Option<String> {
         let index = &self.inventory.modules;
         if index.find(name) == Found::Missing {
-            return Some(format!(
-                "kernel module {name} is not in the initramfs ({}/modules.dep); build the image with dracut --force --add-drivers {name}",
-                index.directory
-            ));
+            let (place, remedy) = (index.place(), index.remedy(name));
+            return Some(format!("kernel module {name} is not {place}; {remedy}"));
         }
         let Requested { value, origin } = self.barred(name)?;
         Some(match normal(name) == *value {

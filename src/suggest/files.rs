@@ -23,6 +23,10 @@ const NETWORKD: [&str; 3] = [
 
 /// Directories of ifcfg files, of RHEL and of SLES.
 const IFCFG: [&str; 2] = ["/etc/sysconfig/network-scripts", "/etc/sysconfig/network"];
+/// Endings of files that initscripts and NetworkManager pass over.
+const BACKUPS: [&str; 7] = [
+    "~", ".bak", ".old", ".orig", ".rpmnew", ".rpmorig", ".rpmsave",
+];
 
 /// The profiles, in the order in which the programs use them, and a line for each file that cannot
 /// be read, or has a format that is not read.
@@ -44,35 +48,52 @@ pub fn read(root: &Root) -> (Vec<Profile>, Vec<String>) {
         profiles.extend(keyfile::of_networkd(&path, &text));
     }
     let [red_hat, suse] = IFCFG;
-    for (path, text) in texts(root, &[red_hat], &[""], &mut unread) {
-        if is_of_infiniband(&path, &text) {
-            unread.push(format!(
-                "{path} is not read (nmcli connection migrate makes a keyfile of it): with DHCP of NetworkManager \
-                 add rd.ib.dhcp.client-id=guid"
-            ));
-        }
+    for path in ifcfg(root, red_hat, &mut unread) {
+        unread.push(format!(
+            "{path} is not read (nmcli connection migrate makes a keyfile of it): with DHCP of NetworkManager \
+             add rd.ib.dhcp.client-id=guid"
+        ));
     }
-    for (path, text) in texts(root, &[suse], &[""], &mut unread) {
-        if is_of_infiniband(&path, &text) {
-            unread.push(format!(
-                "{path} is not read: wicked sets the interface up again after boot, unless the file is deleted"
-            ));
-        }
+    for path in ifcfg(root, suse, &mut unread) {
+        unread.push(format!(
+            "{path} is not read: wicked sets the interface up again after boot, unless the file is deleted"
+        ));
     }
     (profiles, unread)
 }
 
-/// Whether an ifcfg file is for an InfiniBand interface: of NetworkManager by its type, of wicked, which has
-/// none, by its mode or its name.
-fn is_of_infiniband(path: &str, text: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
-    let is_infiniband = |key: &str, value: &str| {
+/// The ifcfg files for InfiniBand interfaces: of NetworkManager by their type, of wicked, which has none, by
+/// their mode or name. RHEL has a file with the name of the directory of SLES.
+fn ifcfg(root: &Root, directory: &str, unread: &mut Vec<String>) -> Vec<String> {
+    let is_used = |name: &str| !BACKUPS.iter().any(|ending| name.ends_with(ending));
+    let mut cannot = |path: &str, e: &std::io::Error| {
+        if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
+            unread.push(Error::io(path, "cannot be read", e).to_string());
+        }
+    };
+    let is_infiniband = |line: &str| {
+        let (key, value) = line.trim().split_once('=').unwrap_or_default();
         let value = value.trim_matches(['"', '\'']);
         key == "IPOIB_MODE" || key == "TYPE" && value.eq_ignore_ascii_case("infiniband")
     };
-    name.starts_with("ifcfg-ib")
-        || name.starts_with("ifcfg-") && lines.any(|(key, value)| is_infiniband(key, value))
+    let names = root.list(directory).inspect_err(|e| cannot(directory, e));
+    let mut names = names.unwrap_or_default();
+    names.sort();
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| is_used(name)) {
+        let Some(interface) = name.strip_prefix("ifcfg-") else {
+            continue;
+        };
+        let path = format!("{directory}/{name}");
+        match root.text(&path) {
+            Ok(text) if interface.starts_with("ib") || text.lines().any(is_infiniband) => {
+                found.push(path);
+            }
+            Ok(_) => {}
+            Err(e) => cannot(&path, &e),
+        }
+    }
+    found
 }
 
 /// Whether the programs read the file, and somebody else than ibboot wrote the file. NetworkManager
@@ -132,7 +153,9 @@ mod tests {
             ),
             ("network-scripts/ifcfg-eth0", "TYPE=Ethernet\n"),
             ("network-scripts/ifcfg-ib0~", "TYPE=InfiniBand\n"),
+            ("network-scripts/ifcfg-ib0.rpmsave", "TYPE=InfiniBand\n"),
             ("network-scripts/keys-ib0", "TYPE=InfiniBand\n"),
+            ("network/if-up.d/ifcfg-ib0", ""),
             ("network/ifcfg-ib0", "STARTMODE='auto'\n"),
             ("network/ifcfg-mgmt", "IPOIB_MODE='connected'\n"),
             ("network/config", "IPOIB_MODE=\n"),

@@ -46,6 +46,9 @@ pub struct Index {
     /// The image is not known: it is assumed to have every module.
     #[serde(default)]
     assumed: bool,
+    /// It is that of a machine, not that of an image.
+    #[serde(default)]
+    is_of_machine: bool,
 }
 
 /// The kernel's spelling of a module name: `-` and `_` are equal.
@@ -123,7 +126,27 @@ impl Index {
                 ..Index::default()
             });
         }
-        Index::read(root)
+        Ok(Index {
+            is_of_machine: true,
+            ..Index::read(root)?
+        })
+    }
+
+    /// Where a missing module is not.
+    pub fn place(&self) -> String {
+        match self.is_of_machine {
+            true => format!("in {}/{MODULES_DEP}", self.directory),
+            false => format!("in the initramfs ({}/{MODULES_DEP})", self.directory),
+        }
+    }
+
+    /// How a missing module comes into the image.
+    pub fn remedy(&self, name: &str) -> String {
+        let package = match self.is_of_machine {
+            true => "install the package that has it, then ",
+            false => "",
+        };
+        format!("{package}build the image with dracut --force --add-drivers {name}")
     }
 
     /// The RDMA part of `modules.dep`, `modules.builtin` and `modules.alias` of `directory`.

@@ -6,9 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
-use super::unread::{
-    ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, MODELS, ROOT, ROUTES, SWITCH,
-};
+use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES, SWITCH};
 use super::{bond, carrier, degraded, interface, lease, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::report::Finding;
@@ -360,7 +358,7 @@ table! {
         why: "the PCI Express link of the HCA is as fast and as wide as the card and its slot allow",
         hint: "reseat the card and its riser, then look for PCIe errors in dmesg",
         awaits: Setting,
-        files: [MODELS],
+        files: [],
         applies: port(|port, facts| degraded::pcie_link(port.found, facts).is_some()),
         evaluate: |port, facts| degraded::pcie(port.found, facts),
     }
@@ -564,7 +562,7 @@ table! {
         why: "the requested routes exist, and the default route of the boot device is used",
         hint: "ibboot up sets the route: run ibboot up again; if the route was set before, look for another program that removes routes",
         awaits: Setting,
-        files: [&["{netdev}/ifindex", "/sys/class/net/*/type"], GRANTED, ROUTES],
+        files: [&["{netdev}/ifindex"], GRANTED, ROUTES],
         applies: interface(|interface, _| interface::has_routes(interface.wish)),
         evaluate: |interface, facts| interface::routes(interface.wish, interface.netdev, facts),
     }

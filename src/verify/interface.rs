@@ -8,6 +8,7 @@ use super::checks::Id;
 use super::lease;
 use super::object::{Interface, Ipoib};
 use super::port;
+use super::unread;
 use crate::facts::{AddressState, Facts, Netdev, PortRef, rules};
 use crate::inet::{Address, Route};
 use crate::rdma::types::PortState;
@@ -257,16 +258,18 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
 
 /// The warning if the kernel uses another default route than the requested one of the boot device, or may
 /// use it. Other InfiniBand interfaces may have a default route each, as in `changes`, and the owner of
-/// the interface decides the metric.
+/// the interface, which may not be known, decides the metric.
 fn outranked(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Option<Finding> {
-    if !wish.boot || facts.owner().is_some() {
+    if !wish.boot || facts.owner().is_some() || unread::hides_grants(facts) {
         return None;
     }
     let is_own = |of: &Netdev| of.ifname == netdev.ifname;
     let suggested = &wish.suggested.gateway;
     [false, true].into_iter().find_map(|is_ipv6| {
         let (mut own, mut others) = (Vec::new(), Vec::new());
-        let competes = |of: &&Netdev| is_own(of) || !of.is_infiniband();
+        // Of an interface that goes away the kernel does not tell the type.
+        let is_other = |of: &&Netdev| of.hardware_type.is_some() && !of.is_infiniband();
+        let competes = |of: &&Netdev| is_own(of) || is_other(of);
         for of in facts.netdevs.iter().filter(competes) {
             for (Route { network, gateway }, metric) in &of.metrics {
                 let is_default = network.prefix == 0 && network.address.is_ipv6() == is_ipv6;

@@ -343,9 +343,16 @@ fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Findi
                 .as_warning()
         }
         _ => match client.refusal {
-            Some(why) => Finding::failed(id, &format!("{what}: {why}"), "a renewed lease")
-                .hint("the address is kept and requested again: see the logs of ibboot-lease.service and of the server")
-                .as_warning(),
+            Some(why) => {
+                let finding = Finding::failed(id, &format!("{what}: {why}"), "a renewed lease");
+                let hint = match is_renewed {
+                    true => {
+                        "the address is kept and requested again: see the logs of ibboot-lease.service and of the server"
+                    }
+                    false => NO_KEEPER,
+                };
+                finding.hint(hint).as_warning()
+            }
             None => Finding::ok(id, &format!("{what}, {}", granted.length)),
         },
     }

@@ -6,6 +6,7 @@
 
 use super::checks::Check;
 use super::object::Object;
+use crate::facts::role::Role;
 use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::BOOT_ID;
 use crate::system::pci::PCI;
@@ -74,7 +75,7 @@ pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts)
     if !row.complete && matches!(finding.status, Status::Ok | Status::Skipped) {
         return finding;
     }
-    let is_needed = |unread: &&Unread| rests_on(row, object, &unread.path);
+    let is_needed = |unread: &&Unread| rests_on(row, object, facts, &unread.path);
     match facts.unread.iter().find(is_needed) {
         Some(unread) => Finding::unread(finding.check, unread),
         None => finding,
@@ -82,17 +83,18 @@ pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts)
 }
 
 /// Whether the check of this object needs the file.
-fn rests_on(row: &Check, object: &Object<'_>, path: &str) -> bool {
+fn rests_on(row: &Check, object: &Object<'_>, facts: &Facts, path: &str) -> bool {
     // Without a request for DHCP no server granted anything.
     let is_static = |wish: &IpoibWish| wish.dhcp.is_none() && wish.dhcp6.is_none();
     let interface = object.interface.as_ref();
     let is_static = interface.is_some_and(|interface| is_static(interface.wish));
-    // What a port is decides only whether it is one of any port.
-    let port = object.port.as_ref();
-    let is_of_any = port.is_some_and(|port| port.wish.target == Target::Any);
+    // What a port is decides only whether it is one of any port, on a machine with NVSwitches.
+    let may_be_switch = object.port.as_ref().is_some_and(|port| {
+        port.wish.target == Target::Any && port.found.device.bus_address.is_some()
+    }) && facts.all_ports().any(|port| port.port.role == Role::Nvlink);
     let groups = row.files.iter().copied();
     let groups = groups.filter(|group| !is_static || *group != GRANTED);
-    let groups = groups.filter(|group| is_of_any || *group != SWITCH);
+    let groups = groups.filter(|group| may_be_switch || *group != SWITCH);
     let mut patterns = groups.flatten();
     patterns.any(|pattern| match place(pattern, object) {
         Some(pattern) => covers(&pattern, path),
@@ -150,9 +152,6 @@ pub const FUNCTIONS: &[&str] = &[
 
 /// What shows that the port is one of an NVSwitch, which no subnet manager has to configure (role.rs).
 pub const SWITCH: &[&str] = &["{card}/vendor", "{card}/vpd"];
-
-/// The models of all PCI functions, and so whether QEMU makes up the slot of a card (pcie.rs).
-pub const MODELS: &[&str] = &["/sys/bus/pci/devices/*/modalias"];
 
 /// What shows which ports count: virtual functions and representors do not (select.rs, role.rs).
 const ROLES: &[&str] = &["/sys/class/net/*/phys_port_name"];
@@ -313,7 +312,8 @@ mod tests {
             }),
             ..Object::default()
         };
-        let rests = |id: Id, object: &Object<'_>, path| rests_on(id.row(), object, path);
+        let rests =
+            |id: Id, object: &Object<'_>, path| rests_on(id.row(), object, &Facts::default(), path);
         for (id, path) in [
             (Id::ModuleLive, "/sys/module/ib_ipoib/initstate"),
             (Id::PortNetdev, "/sys/class/infiniband/mlx5_0/parent"),
