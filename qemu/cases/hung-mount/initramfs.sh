@@ -1,0 +1,2 @@
+# The real root has no modules.
+modprobe nfsv4
