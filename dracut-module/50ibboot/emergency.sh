@@ -17,7 +17,10 @@ case $ibboot_verdict in
 esac
 if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
     read -r ibboot_verdict _ ibboot_reason < /run/ibboot/netroot
-    [ "$ibboot_verdict" != running ] || ibboot_reason="$ibboot_reason, and the mount has not returned"
+    case $ibboot_verdict in
+        running) ibboot_reason="$ibboot_reason, and the mount has not returned" ;;
+        connecting) ibboot_reason="$ibboot_reason, and nvme connect-all has not returned" ;;
+    esac
     printf 'ibboot: %s\n' "no root file system over $ibboot_reason"
     printf 'ibboot:   see dmesg and the server; mount it on /sysroot by hand, then "exit"\n'
 fi

@@ -19,7 +19,8 @@ use crate::hardware::spellings;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
-/// The last attempt: `running` or `ended`, the seconds since kernel start, and a description.
+/// The last attempt: `running`, `connecting` (only to NVMe servers, again) or `ended`, the seconds
+/// since kernel start, and a description.
 const NETROOT: &str = "netroot";
 /// The seconds at which the running attempt began, and its age at the last report.
 const REPORTED: &str = "netroot-reported";
@@ -128,9 +129,10 @@ fn uptime(root: &Root) -> Result<u64> {
 
 fn attempt(text: &str, reported: &str) -> Option<Attempt> {
     let mut words = text.splitn(3, ' ');
-    let is_ended = match words.next()? {
-        "running" => false,
-        "ended" => true,
+    let (is_ended, is_connect) = match words.next()? {
+        "running" => (false, false),
+        "connecting" => (false, true),
+        "ended" => (true, false),
         _ => return None,
     };
     let since: u64 = words.next()?.parse().ok()?;
@@ -139,6 +141,7 @@ fn attempt(text: &str, reported: &str) -> Option<Attempt> {
         .filter(|(of, _)| of.parse() == Ok(since));
     Some(Attempt {
         is_ended,
+        is_connect,
         since,
         what: words.next()?.to_owned(),
         reported: reported
@@ -217,11 +220,16 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
             seconds,
             holds,
         } => {
-            let since = state.last.map_or(0, |last| last.since);
+            let since = state.last.as_ref().map_or(0, |last| last.since);
             Directory::open()?.write(REPORTED, format!("{since} {seconds}\n").as_bytes())?;
-            let (state, answer) = match holds {
-                true => ("the boot waits for dracut, which has worked on this", HOLD),
-                false => ("still not mounted, and the mount has not returned", ""),
+            let is_connect = state.last.is_some_and(|last| last.is_connect);
+            let (state, answer) = match (holds, is_connect) {
+                (true, _) => ("the boot waits for dracut, which has worked on this", HOLD),
+                (false, false) => ("still not mounted, and the mount has not returned", ""),
+                (false, true) => (
+                    "still not mounted, and nvme connect-all has not returned",
+                    "",
+                ),
             };
             tell_kernel(root, &format!("{what}: {state} for {seconds} s"));
             return Ok(answer.to_owned());
@@ -236,7 +244,11 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         tell_kernel(root, &format!("{failed}: not mounted, trying again"));
     }
     let directory = Directory::open()?;
-    let running = format!("running {} {what}\n", state.now_s);
+    let word = match steps[..] {
+        [Step::Nvme] => "connecting",
+        _ => "running",
+    };
+    let running = format!("{word} {} {what}\n", state.now_s);
     directory.write(NETROOT, running.as_bytes())?;
     for interface in state.ours(false) {
         directory.write(&format!("{ONLINE}{}", interface.name), b"")?;
@@ -314,6 +326,7 @@ mod tests {
     fn the_line_of_an_attempt_is_read() {
         let running = |reported| Attempt {
             is_ended: false,
+            is_connect: false,
             since: 5,
             what: "ib0 ib1: nfs:/a".to_owned(),
             reported,
@@ -324,6 +337,14 @@ mod tests {
         // The report belongs to an earlier attempt.
         assert_eq!(attempt(line, "4 31"), Some(running(0)));
         assert_eq!(attempt(line, "5 x"), Some(running(0)));
+        let connecting = Attempt {
+            is_connect: true,
+            ..running(0)
+        };
+        assert_eq!(
+            attempt("connecting 5 ib0 ib1: nfs:/a", ""),
+            Some(connecting)
+        );
         let ended = attempt("ended 7 ib0", "").unwrap();
         assert_eq!(
             (ended.is_ended, ended.since, ended.what.as_str()),

@@ -62,6 +62,8 @@ pub struct Held {
 pub struct Attempt {
     /// Whether `/sbin/netroot` has returned for all of the interfaces.
     pub is_ended: bool,
+    /// Whether the attempt only connects to NVMe servers again.
+    pub is_connect: bool,
     /// When the attempt began or, if the attempt has ended, when it ended: seconds since kernel
     /// start.
     pub since: u64,
@@ -149,8 +151,11 @@ impl State {
     /// Whether an ended attempt left no root file system and the next attempt may mount it: a
     /// server may come up later. Attempts of other kinds report to dracut themselves.
     fn has_failed(&self) -> bool {
-        let is_missing = self.root.is_mounted_by_netroot() && !self.is_mounted;
-        is_missing || (self.has_nvme_server && !self.is_nvme_connected)
+        self.lacks_mount() || (self.has_nvme_server && !self.is_nvme_connected)
+    }
+
+    fn lacks_mount(&self) -> bool {
+        self.root.is_mounted_by_netroot() && !self.is_mounted
     }
 
     /// The verified interfaces with or without an earlier turn.
@@ -182,7 +187,10 @@ impl State {
             if self.ours(false).any(|interface| interface.name == *name) {
                 steps.push(Step::Online((*name).to_owned()));
             }
-            steps.push(Step::Mount((*name).to_owned()));
+            // A login is not repeated because an NVMe server does not answer.
+            if self.names(false).any(|new| new == *name) || self.lacks_mount() {
+                steps.push(Step::Mount((*name).to_owned()));
+            }
         }
         // dracut connects to NVMe servers once, as soon as udev is quiet: before the network is up.
         steps.extend(self.has_nvme_server.then_some(Step::Nvme));
@@ -198,8 +206,8 @@ pub fn turn(state: &State) -> Turn {
     if let Some(last) = &state.last {
         let seconds = state.now_s.saturating_sub(last.since);
         if !last.is_ended {
-            // Such a mount may never return.
-            let holds = !state.root.is_mounted_by_netroot();
+            // Such a mount may never return, and an NVMe server may never answer.
+            let holds = !state.root.is_mounted_by_netroot() && !last.is_connect;
             return match seconds / REPORT_EVERY > last.reported / REPORT_EVERY {
                 true => Turn::Report {
                     what: last.what.clone(),
@@ -232,14 +240,16 @@ pub fn turn(state: &State) -> Turn {
 
 /// Whether dracut's queue may end: the verdict allows the boot to continue, and dracut continued
 /// over each verified interface or the root file system is mounted. It never ends within an attempt
-/// that downloads or unpacks: xCAT's root file system is mounted before it is complete.
+/// that downloads or unpacks: xCAT's root file system is mounted before it is complete. A repeated
+/// connect to NVMe servers does neither: dracut itself waits for the disk.
 pub fn may_go_on(state: &State) -> bool {
     let is_allowed = match state.verdict {
         Some(Outcome::Verified | Outcome::Continue) => true,
         Some(Outcome::Shell) => state.is_shell_left,
         Some(Outcome::Reboot) | None => false,
     };
-    let is_ended = state.last.as_ref().is_some_and(|last| last.is_ended);
+    let last = state.last.as_ref();
+    let is_ended = last.is_some_and(|last| last.is_ended || last.is_connect);
     let is_free = state.last.is_none() || is_ended || state.root.is_mounted_by_netroot();
     let had_turns =
         state.ours(false).next().is_none() && (is_ended || state.ours(true).next().is_none());

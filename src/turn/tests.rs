@@ -33,9 +33,19 @@ fn state(text: &str) -> State {
 fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
     Some(Attempt {
         is_ended,
+        is_connect: false,
         since,
         what: "before".to_owned(),
         reported: 0,
+    })
+}
+
+/// An attempt that connects to NVMe servers again.
+fn connect(since: u64) -> Option<Attempt> {
+    let running = attempt(false, since)?;
+    Some(Attempt {
+        is_connect: true,
+        ..running
     })
 }
 
@@ -161,11 +171,63 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
         "online ib0, mount ib0, nvme: ib0"
     );
     assert_eq!(line(&nvme("ib0!*", false, 96)), "wait");
-    assert_eq!(
-        line(&nvme("ib0!*", false, 95)),
-        "mount ib0, nvme: ib0 after before"
-    );
+    assert_eq!(line(&nvme("ib0!*", false, 95)), "nvme: ib0 after before");
     assert_eq!(line(&nvme("ib0!*", true, 95)), "wait");
+}
+
+#[test]
+fn an_nvme_server_without_an_answer_repeats_no_login() {
+    for (root, expected) in [
+        ("", "nvme: ib0 eth0 after before"),
+        ("iscsi:10.0.0.2::::iqn", "nvme: ib0 eth0: ROOT after before"),
+        ("xcat", "nvme: ib0 eth0: ROOT after before"),
+        (
+            "nfs:10.0.0.2:/a",
+            "mount ib0, mount eth0, nvme: ib0 eth0: ROOT after before",
+        ),
+    ] {
+        let state = State {
+            root: RootPath(root.into()),
+            has_nvme_server: true,
+            last: attempt(true, 95),
+            ..state("ib0!*|eth0*")
+        };
+        assert_eq!(line(&state), expected.replace("ROOT", root), "{root}");
+    }
+    // An interface that comes up late has its turn as before.
+    let late = State {
+        has_nvme_server: true,
+        last: attempt(true, 95),
+        ..state("ib0!* ib1!|eth0* eth1")
+    };
+    assert_eq!(
+        line(&late),
+        "online ib1, mount ib1, mount eth1, nvme: ib0 eth0 ib1 eth1 after before"
+    );
+    let none_is_up = State {
+        has_nvme_server: true,
+        last: attempt(true, 0),
+        ..state("ib0")
+    };
+    assert_eq!(line(&none_is_up), "wait");
+}
+
+#[test]
+fn only_the_first_connect_to_an_nvme_server_stops_the_clock_of_dracut() {
+    for (last, now_s, expected) in [
+        (attempt(false, 100), 110, "hold"),
+        (attempt(false, 100), 130, "before: 30 s, hold"),
+        (connect(100), 110, "wait"),
+        (connect(100), 130, "before: 30 s"),
+    ] {
+        let state = State {
+            now_s,
+            has_nvme_server: true,
+            last,
+            ..state("ib0!*")
+        };
+        assert_eq!(line(&state), expected);
+    }
 }
 
 #[test]
@@ -268,6 +330,8 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
         ("ib0!*", None, false),
         ("ib0!*", attempt(false, 0), false),
         ("ib0!*", attempt(true, 0), true),
+        ("ib0!*", connect(0), true),
+        ("ib0!* ib1!", connect(0), false),
         ("ib0!* ib1!", attempt(true, 0), false),
         ("ib0!* ib1", attempt(true, 0), true),
         // The boot does not wait for a held turn of another network module until the turn begins.

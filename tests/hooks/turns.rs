@@ -196,9 +196,46 @@ fn nvme_servers_are_connected_when_a_link_is_verified() {
     plays(
         "nvme",
         &script,
-        "online ib0\nnetroot ib0\nnvme connect-all\nfinished\nfinished\nnetroot ib0\nnvme connect-all\nfinished\n\
+        "online ib0\nnetroot ib0\nnvme connect-all\nfinished\nfinished\nnvme connect-all\nfinished\n\
          <3>ibboot: ib0: not mounted, trying again\nnvme\n",
     );
+}
+
+#[test]
+fn an_nvme_server_that_does_not_answer_does_not_stop_the_clock_of_dracut() {
+    let script = format!(
+        "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
+        fifo=$3/fifo; mkfifo \"$fifo\"; nvme() {{ read -r _ < \"$fifo\"; }}
+        echo 'online ib0' > /run/ibboot/interfaces
+        for now in 5.00 6.00; do main_loop=7; uptime $now; source_hook job; echo \"$now: $main_loop\"; done
+        echo > \"$3/fifo\"; wait
+        for now in 10.00 11.00 12.00 41.00; do
+            main_loop=7; : > /dev/kmsg; uptime $now; source_hook job
+            (source_hook finished) && echo \"$now: $main_loop\"; cat /dev/kmsg
+        done
+        source_hook emergency | head -n 1; echo > \"$3/fifo\"; wait; cat /run/ibboot/netroot"
+    );
+    if let Some(output) = play("nvme hangs", &script) {
+        // The child runs in parallel with the queue: the order of its output is not fixed.
+        let lines = output.lines();
+        let lines = lines.filter(|line| !["online ib0", "netroot ib0"].contains(line));
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            [
+                "5.00: 7",
+                "6.00: 0",
+                "10.00: 7",
+                "11.00: 7",
+                "<3>ibboot: ib0: not mounted, trying again",
+                "12.00: 7",
+                "41.00: 7",
+                "<3>ibboot: ib0: still not mounted, and nvme connect-all has not returned for 30 s",
+                "ibboot: no root file system over ib0, and nvme connect-all has not returned",
+                "ended 41 ib0",
+            ]
+        );
+        assert_eq!(output.matches("netroot ib0").count(), 1);
+    }
 }
 
 /// Debian's nvme-cli has such a file, and dracut copies it into every image.
