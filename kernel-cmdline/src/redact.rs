@@ -3,9 +3,11 @@
 //! and logs, reports and bug reports show arguments.
 //!
 //! In case of doubt a text is hidden: of an argument that ibboot does not read only the name is
-//! shown, and of a network address nothing before the last `@`.
+//! shown, and of a network address nothing before the last `@` that may end a user.
 
 use core::fmt;
+use core::net::IpAddr;
+use core::str;
 
 use crate::cluster::is_of_cluster;
 use crate::complain::escape;
@@ -217,13 +219,23 @@ pub fn place(text: &[u8]) -> Pieces<'_, 4> {
         return whole(text);
     }
     let begin = user_begins(text);
-    let at = text.iter().rposition(|&byte| byte == b'@');
+    let at = match text.strip_prefix(b"iscsi:") {
+        Some(target) => user_ends(target).map(|at| at.saturating_add(begin)),
+        None => last_at(text),
+    };
     let (before, user, rest) = match at {
         Some(at) => {
             let (before, rest) = text.split_at_checked(at).unwrap_or((b"", b""));
             let scheme = before.get(..begin).unwrap_or_default();
             let user = before.get(scheme.len()..).unwrap_or_default();
-            (scheme, hidden(!user.is_empty()), rest)
+            // dracut takes what is behind the first @ for the server.
+            let is_split = text.starts_with(b"iscsi:") && user.contains(&b'@');
+            let shown = if is_split {
+                TWICE
+            } else {
+                hidden(!user.is_empty())
+            };
+            (scheme, shown, rest)
         }
         None => (b"".as_slice(), b"".as_slice(), text),
     };
@@ -232,6 +244,42 @@ pub fn place(text: &[u8]) -> Pieces<'_, 4> {
         Some((rest, query)) => [before, user, rest, hidden(!query.is_empty())],
         None => [before, user, rest, b""],
     }
+}
+
+/// A hidden user and a hidden rest of the password.
+const TWICE: &[u8] = b"****@****";
+
+fn last_at(text: &[u8]) -> Option<usize> {
+    text.iter().rposition(|&byte| byte == b'@')
+}
+
+/// Where the user of an iSCSI target ends: at the last `@` with four colons behind it, as the name of the
+/// target may have an `@` too; without one at the last `@`, unless an address and a name are before it.
+fn user_ends(target: &[u8]) -> Option<usize> {
+    let colons = target.iter().enumerate().rev();
+    let mut colons = colons.filter(|(_, byte)| **byte == b':');
+    let fourth = colons.nth(3).map(|(at, _)| at);
+    let before = fourth.and_then(|end| target.get(..end));
+    let of_name = last_at(target)?;
+    let is_named = || target.get(..of_name).is_some_and(is_target);
+    before
+        .and_then(last_at)
+        .or_else(|| (!is_named()).then_some(of_name))
+}
+
+/// Whether the text is `ADDRESS:...:iqn.NAME`: no user is in front of the address.
+fn is_target(text: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|text| text.split_once("]:"));
+    let Some((address, rest)) = bracketed.or_else(|| text.split_once(':')) else {
+        return false;
+    };
+    let is_name = |kind: &&str| rest.contains(*kind);
+    address.parse::<IpAddr>().is_ok() && [":iqn.", ":eui.", ":naa."].iter().any(is_name)
 }
 
 /// Length of the prefix in front of a user: `iscsi:`, `http://`, `live:http://`.
@@ -285,10 +333,29 @@ mod tests {
             ),
             ("iscsi:@10.0.0.2::::iqn.a:b", "iscsi:@10.0.0.2::::iqn.a:b"),
             ("iscsi:10.0.0.2::::iqn.a:b", "iscsi:10.0.0.2::::iqn.a:b"),
-            // A password that is not escaped for a URL.
+            // A password with an @.
             (
                 "iscsi:u:SEC@RET@10.0.0.2::::iqn.a",
-                "iscsi:****@10.0.0.2::::iqn.a",
+                "iscsi:****@****@10.0.0.2::::iqn.a",
+            ),
+            // The name of a target with an @.
+            (
+                "iscsi:u:SECRET@10.0.0.2::::iqn.a:b@c",
+                "iscsi:****@10.0.0.2::::iqn.a:b@c",
+            ),
+            (
+                "iscsi:@10.0.0.2::::iqn.a:b@c",
+                "iscsi:@10.0.0.2::::iqn.a:b@c",
+            ),
+            ("iscsi:10.0.0.2::::iqn.a:b@c", "iscsi:10.0.0.2::::iqn.a:b@c"),
+            (
+                "iscsi:[fd00::2]:6:3260:::iqn.a@b@c",
+                "iscsi:[fd00::2]:6:3260:::iqn.a@b@c",
+            ),
+            ("iscsi:iqn.a:SECRET@10.0.0.2", "iscsi:****@10.0.0.2"),
+            (
+                "iscsi:10.0.0.9:SECRET@10.0.0.2:::iqn.a",
+                "iscsi:****@10.0.0.2:::iqn.a",
             ),
             ("http://u:SEC/R?E#T@10.0.0.2/x", "http://****@10.0.0.2/x"),
             ("http://u:SECRET@10.0.0.2:80/x", "http://****@10.0.0.2:80/x"),

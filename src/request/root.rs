@@ -144,6 +144,25 @@ mod tests {
                 "Iscsi rdma fd00::2 ib_iser",
             ),
             (
+                "netroot=iscsi:[fd00::2]:::iser::1:iqn.a:b",
+                "Iscsi rdma fd00::2 ib_iser",
+            ),
+            // The @ of a target's name.
+            (
+                "netroot=iscsi:10.0.0.2::::iqn.2026-01.test:di@sk",
+                "Iscsi tcp 10.0.0.2 -",
+            ),
+            (
+                "netroot=iscsi:@10.0.0.2:::iser::1:iqn.2026-01.test:di@sk",
+                "Iscsi rdma 10.0.0.2 ib_iser",
+            ),
+            (
+                "netroot=iscsi:u:p@[fd00::2]:::iser::1:iqn.2026-01.test:di@sk",
+                "Iscsi rdma fd00::2 ib_iser",
+            ),
+            // dracut splits at the first @, and takes the rest of the password for the server.
+            ("netroot=iscsi:u:p@q@10.0.0.2::::iqn.a:b", "Iscsi tcp - -"),
+            (
                 "rd.nvmf.discover=rdma,10.0.0.2,,4420",
                 "Nvme rdma 10.0.0.2 nvme_rdma",
             ),

@@ -166,13 +166,17 @@ pub fn nfs(rest: &str) -> Root {
 }
 
 /// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
-/// open-iscsi names the transport, as does `rd.iscsi.transport=`.
+/// open-iscsi names the transport, as does `rd.iscsi.transport=`. Without four colons behind it an `@` is
+/// one of the target's name (`parse_iscsi_root` of dracut's iscsiroot).
 fn iscsi(rest: &str, is_iser: bool) -> Root {
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    let (server, rest) = match rest.split_once(']') {
-        Some((server, rest)) => (server.trim_start_matches('['), rest.trim_start_matches(':')),
-        None => rest.split_once(':').unwrap_or((rest, "")),
-    };
+    let behind_user = rest.split_once('@').map(|(_, rest)| rest);
+    let is_behind = |rest: &&str| rest.matches(':').count() >= 4;
+    let rest = behind_user.filter(is_behind).unwrap_or(rest);
+    let bracketed = rest.strip_prefix('[');
+    let (server, rest) = bracketed
+        .and_then(|rest| rest.split_once("]:"))
+        .or_else(|| rest.split_once(':'))
+        .unwrap_or((rest, ""));
     let rdma = is_iser || rest.split(':').nth(2) == Some("iser");
     Root {
         protocol: Protocol::Iscsi,
