@@ -19,7 +19,13 @@ elif [ -n "$ibboot_steps" ]; then
                 # ibboot's here.
                 online) (unset job && source_hook initqueue/online "$ibboot_name") ;;
                 mount) [ ! -x /sbin/netroot ] || IBBOOT_TURN=1 /sbin/netroot "$ibboot_name" ;;
-                nvme) nvme connect-all ;;
+                # The files of the image only, as nvmf-autoconnect.sh: the servers of the firmware (NBFT) are dracut's.
+                nvme)
+                    case $(nvme connect-all --help 2>&1) in
+                        *--no-nbft*) nvme connect-all --no-nbft ;;
+                        *) nvme connect-all ;;
+                    esac
+                    ;;
             esac < /dev/null
         done
         /usr/sbin/ibboot --limit 10 turn --ended

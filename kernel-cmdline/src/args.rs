@@ -181,7 +181,9 @@ pub struct Root<'a> {
     pub nfsroot: Single<'a, &'a str>,
     /// `rd.iscsi.transport=`, or `iface.transport_name=` in `rd.iscsi.param=`.
     pub iscsi_transport: Single<'a, &'a str>,
-    /// `rd.nvmf.discover=`.
+    /// `rd.nonvmf`: dracut leaves NVMe over Fabrics alone.
+    pub no_nvmf: Single<'a, bool>,
+    /// `rd.nvmf.discover=`; [`Arguments::nvmf_servers`] knows whether they count.
     pub nvmf_discover: List<'a, NvmfDiscover<'a>, NAMESERVERS>,
     /// The network address of an image that another program than dracut fetches into memory:
     /// `imgurl=` (xCAT), `inst.ks=`, `inst.repo=` or `inst.stage2=` (anaconda).
@@ -299,12 +301,19 @@ impl<'a> Arguments<'a> {
     pub fn network_root(&self) -> Single<'a, &'a str> {
         let root = self.root.root.filter(|root| is_network_root(root.value));
         let nvmf = || {
-            self.root
-                .nvmf_discover
+            self.nvmf_servers()
                 .last()
                 .map(|discover| discover.with(discover.value.traddr))
         };
         self.root.netroot.last().copied().or(root).or_else(nvmf)
+    }
+
+    /// `rd.nvmf.discover=`, unless `rd.nonvmf` disables all of them.
+    pub fn nvmf_servers(&self) -> &[Spanned<'a, NvmfDiscover<'a>>] {
+        match self.root.no_nvmf {
+            Some(off) if off.value => &[],
+            _ => &self.root.nvmf_discover,
+        }
     }
 
     /// `nfsroot=` beside `root=/dev/nfs`, the kernel's own spelling of an NFS root (nfsroot.rst), if it is

@@ -186,6 +186,7 @@ impl<'a> Reader<'a> {
             "rd.debug" => &mut arguments.debug,
             "rd.info" => &mut arguments.info,
             "rd.bootif" => &mut arguments.net.use_bootif,
+            "rd.nonvmf" => &mut arguments.root.no_nvmf,
             "rd.peerdns" => &mut arguments.net.peerdns,
             _ => return None,
         })

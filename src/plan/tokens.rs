@@ -49,7 +49,6 @@ const DRACUT: &str = "dracut";
 pub(super) const NETWORK_MODULE: &str = "the image's network module";
 const EARLIER: &str = "an earlier argument requests the same";
 const REPLACED: &str = "a later argument replaces it";
-const DISABLED: &str = "rd.bootif=0 switches it off";
 const NOBODY: &str = "no program uses this argument: ibboot does not, and the image's network module sets up no interface";
 const SUPERSEDED: &str = "no interface uses it: another argument has precedence";
 
@@ -93,7 +92,7 @@ fn token(written: &Written, request: &Request, plan: &Plan) -> Token {
             Some(Token::new(origin, Fate::Step, "the same argument again"))
         }
         Known::Replaced => Some(Token::news(origin, REPLACED)),
-        Known::Disabled => Some(Token::news(origin, DISABLED)),
+        Known::Disabled(by) => Some(Token::news(origin, &format!("{by} switches it off"))),
         Known::OfOthers | Known::Open => None,
     };
     let refusal = || {
@@ -187,6 +186,7 @@ fn by_name(written: &Written, request: &Request) -> Token {
         "rd.ib.async_probe" => step("how drivers are loaded"),
         "rd.debug" | "rd.info" => step("what is logged"),
         "rd.bootif" => step("whether BOOTIF= is used"),
+        "rd.nonvmf" => step("whether NVMe servers are connected"),
         "rd.ib.netns" => step("the network namespace mode"),
         // With an interface in front, `ib1:2044`, it is not for every interface.
         "rd.ib.mode" | "rd.ib.mtu"
@@ -415,6 +415,7 @@ mod tests {
     /// Settings that change nothing where their object is absent, or that have their default.
     const DEFAULTS: &[&str] = &[
         "rd.bootif=0",
+        "rd.nonvmf=1",
         "rd.info",
         "rd.ib=1",
         "rd.ib.async_probe=1",

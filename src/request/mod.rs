@@ -205,6 +205,8 @@ pub struct Request {
     pub written: Vec<Written>,
     /// One line for each word that is no argument of the table and looks like a mistake in one.
     pub strangers: Vec<String>,
+    /// `rd.nonvmf`: no NVMe server is connected.
+    pub no_nvmf: bool,
     /// Set if this kernel saves a crash dump: which part of the command line it carries out.
     pub dump: Option<Dump>,
 }
@@ -348,6 +350,7 @@ impl Request {
             root: root::named(arguments),
             portals: root::portals(arguments),
             root_of_lease: root::left_to_dhcp(arguments),
+            no_nvmf: arguments.root.no_nvmf.is_some_and(|off| off.value),
             verbosity: match debug {
                 true => log::LevelFilter::Debug,
                 false => log::LevelFilter::Info,

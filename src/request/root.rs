@@ -23,7 +23,7 @@ pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
                 storage::parse(argument.value, is_iser)?,
             ))
         })
-        .or_else(|| root.nvmf_discover.iter().find_map(discovered))
+        .or_else(|| arguments.nvmf_servers().iter().find_map(discovered))
 }
 
 /// The disk behind a discovery controller of `rd.nvmf.discover=`.
@@ -50,7 +50,7 @@ pub fn portals(arguments: &Arguments<'_>) -> Vec<Requested<Root>> {
             .filter_map(|one| Some(requested(one, storage::parse(one.value, is_iser)?)))
             .collect(),
         Some(Protocol::Nvme) => {
-            let all = arguments.root.nvmf_discover.iter();
+            let all = arguments.nvmf_servers().iter();
             all.filter_map(discovered).collect()
         }
         _ => Vec::new(),
@@ -185,6 +185,7 @@ mod tests {
             "root=UUID=a",
             "root=dhcp",
             "rd.nvmf.discover=fc,auto",
+            "rd.nvmf.discover=rdma,10.0.0.2 rd.nonvmf",
             "root=live:/dev/sr0",
             "root=live:torrent://10.0.0.2/a",
         ] {

@@ -14,8 +14,8 @@ pub enum Known {
     Complaint(String),
     /// A later argument has its place.
     Replaced,
-    /// It is `BOOTIF=`, which `rd.bootif=0` switches off.
-    Disabled,
+    /// This other argument switches it off.
+    Disabled(&'static str),
     /// It names only interfaces that are not InfiniBand.
     OfOthers,
     /// Nothing.
@@ -152,6 +152,7 @@ pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<
     let (replaced, others) = (all_replaced(arguments), of_others(arguments));
     let disabled = arguments.net.bootif.as_ref().map(place);
     let disabled = disabled.filter(|_| arguments.boot_interface().is_none());
+    let is_without_nvmf = arguments.root.no_nvmf.is_some_and(|off| off.value);
     let mut all: Vec<Written> = Vec::new();
     for token in Cmdline::new(sources).tokens() {
         let at = (token.source, token.column);
@@ -164,7 +165,10 @@ pub(super) fn written(sources: &[Source<'_>], arguments: &Arguments<'_>) -> Vec<
             Some(complaint) => Known::Complaint(complaint.problem.to_string()),
             None if name.is_none() => continue,
             None if replaced.contains(&at) => Known::Replaced,
-            None if disabled == Some(at) => Known::Disabled,
+            None if disabled == Some(at) => Known::Disabled("rd.bootif=0"),
+            None if name == Some("rd.nvmf.discover") && is_without_nvmf => {
+                Known::Disabled("rd.nonvmf")
+            }
             None if others.contains(&at) => Known::OfOthers,
             None => Known::Open,
         };

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
 use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT, resolver};
 use crate::hardware::spellings;
+use crate::request::Request;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
@@ -97,7 +98,9 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
         name: name.to_owned(),
         had_turn: has(&format!("{TURN}{name}")),
     });
-    let controllers = root.list(NVME_CONTROLLERS).unwrap_or_default();
+    let discovery = root.text(NVME_SERVERS).unwrap_or_default();
+    let config = root.text(NVME_CONFIG).unwrap_or_default();
+    let has_nvme_server = names_server(&discovery) || has_address(&config);
     Ok(State {
         now_s: uptime(root)?,
         verdict: own(root, RESULT)?.lines().next().and_then(Outcome::of_word),
@@ -109,9 +112,10 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
         // Without NEWROOT that would be the /proc of the initramfs.
         is_mounted: !environment.newroot.is_empty()
             && root.path(&format!("{}/proc", environment.newroot)).is_dir(),
-        has_nvme_server: names_server(&root.text(NVME_SERVERS).unwrap_or_default())
-            || has_address(&root.text(NVME_CONFIG).unwrap_or_default()),
-        is_nvme_connected: controllers.iter().any(|name| name.starts_with("nvme")),
+        has_nvme_server: has_nvme_server && !Request::read(root).no_nvmf,
+        is_nvme_connected: nvme_transports(root)
+            .iter()
+            .any(|name| names_transport(&discovery, name) || names_transport(&config, name)),
     })
 }
 
@@ -181,6 +185,26 @@ fn root_path(root: &Root, environment: &Environment) -> RootPath {
 fn names_server(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     lines.any(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// The transports of the controllers over a fabric.
+fn nvme_transports(root: &Root) -> Vec<String> {
+    let names = root.list(NVME_CONTROLLERS).unwrap_or_default().into_iter();
+    names
+        .filter(|name| name.starts_with("nvme"))
+        .filter_map(|name| {
+            root.text(&format!("{NVME_CONTROLLERS}/{name}/transport"))
+                .ok()
+        })
+        .collect()
+}
+
+/// Whether a file of nvme-cli has this transport. A controller with another one is not from the file: dracut
+/// connects to the servers of the firmware (NBFT).
+fn names_transport(text: &str, transport: &str) -> bool {
+    let lines = text.lines().filter(|line| !line.trim().starts_with('#'));
+    let mut words = lines.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()));
+    words.any(|word| word == transport)
 }
 
 /// Whether a config.json of nvme-cli has the address of a controller.
@@ -386,6 +410,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_controller_of_another_transport_is_not_of_these_files() {
+        const DISCOVERY: &str = "#--transport=tcp\n-t rdma -a 10.0.0.2\n";
+        const CONFIG: &str =
+            r#"[{"subsystems":[{"ports":[{"transport":"tcp","traddr":"10.0.0.2"}]}]}]"#;
+        for (name, text, transport, expected) in [
+            ("discovery.conf", DISCOVERY, "rdma\n", true),
+            ("discovery.conf", DISCOVERY, "tcp\n", false),
+            ("config.json", CONFIG, "tcp\n", true),
+            ("config.json", CONFIG, "rdma\n", false),
+        ] {
+            let path = format!("etc/nvme/{name}");
+            let tree = machine(&[
+                ("proc/uptime", "1.00 1.00\n"),
+                (&path, text),
+                ("sys/class/nvme-fabrics/ctl/nvme0/transport", transport),
+            ]);
+            let state = read(&Root::new(tree.path()), &Environment::default()).unwrap();
+            assert_eq!(state.is_nvme_connected, expected, "{name} {transport}");
+        }
+    }
+
+    #[test]
+    fn without_nvme_over_fabrics_no_file_names_a_server() {
+        for (cmdline, expected) in [
+            ("quiet\n", true),
+            ("rd.nonvmf=0\n", true),
+            ("rd.nonvmf\n", false),
+            ("rd.nonvmf=1\n", false),
+        ] {
+            let tree = machine(&[
+                ("proc/uptime", "1.00 1.00\n"),
+                ("proc/cmdline", cmdline),
+                ("etc/nvme/discovery.conf", "--transport=rdma\n"),
+            ]);
+            let state = read(&Root::new(tree.path()), &Environment::default()).unwrap();
+            assert_eq!(state.has_nvme_server, expected, "{cmdline}");
+        }
+    }
+
     /// A machine with these files.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
@@ -414,7 +478,7 @@ mod tests {
             ("run/ibboot/netroot", "ended 9 ib1\n"),
             ("sysroot/proc/version", ""),
             ("etc/nvme/discovery.conf", "--transport=rdma\n"),
-            ("sys/class/nvme-fabrics/ctl/nvme0", ""),
+            ("sys/class/nvme-fabrics/ctl/nvme0/transport", "rdma\n"),
         ]);
         let environment = Environment {
             newroot: "/sysroot".to_owned(),

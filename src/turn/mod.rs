@@ -32,7 +32,7 @@ pub struct State {
     pub is_mounted: bool,
     /// Whether a file of nvme-cli names a server.
     pub has_nvme_server: bool,
-    /// Whether the kernel has an NVMe controller over a fabric.
+    /// Whether the kernel has an NVMe controller over a transport of these files.
     pub is_nvme_connected: bool,
 }
 

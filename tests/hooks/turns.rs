@@ -201,11 +201,27 @@ fn nvme_servers_are_connected_when_a_link_is_verified() {
     );
 }
 
+/// nvme-cli 2.5 and later also connects to the servers of the firmware, even with rd.nvmf.nonbft.
+#[test]
+fn only_the_nvme_servers_of_the_files_are_connected_and_none_with_rd_nonvmf() {
+    let script = format!(
+        "{ONLINE} mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
+        nvme() {{ case $2 in --help) echo '[ --no-nbft ]  --- x' >&2 ;; *) echo \"nvme $*\" ;; esac; }}
+        echo 'online ib0' > /run/ibboot/interfaces
+        turn; rm /run/ibboot/netroot /run/ibboot/online-ib0; cmdline rd.nonvmf; turn"
+    );
+    plays(
+        "nbft",
+        &script,
+        "online ib0\nnetroot ib0\nnvme connect-all --no-nbft\nfinished\nonline ib0\nnetroot ib0\nfinished\n",
+    );
+}
+
 #[test]
 fn an_nvme_server_that_does_not_answer_does_not_stop_the_clock_of_dracut() {
     let script = format!(
         "{ONLINE} mount -t tmpfs etc /etc; mkdir /etc/nvme; echo --transport=rdma > /etc/nvme/discovery.conf
-        fifo=$3/fifo; mkfifo \"$fifo\"; nvme() {{ read -r _ < \"$fifo\"; }}
+        fifo=$3/fifo; mkfifo \"$fifo\"; nvme() {{ [ \"$2\" = --help ] || read -r _ < \"$fifo\"; }}
         echo 'online ib0' > /run/ibboot/interfaces
         for now in 5.00 6.00; do main_loop=7; uptime $now; source_hook job; echo \"$now: $main_loop\"; done
         echo > \"$3/fifo\"; wait

@@ -387,5 +387,15 @@ pub(super) const ROOT: Group = Group {
             origin: Origin::Dracut,
             effect: Effect::CarriedOut,
         },
+        Parameter {
+            name: "rd.nonvmf",
+            grammar: "rd.nonvmf[=0|1]",
+            default: "0",
+            help: "Connects to no NVMe server: rd.nvmf.discover= and the image's discovery.conf and config.json do \
+                   not count.",
+            example: "rd.nonvmf=1",
+            origin: Origin::Dracut,
+            effect: Effect::CarriedOut,
+        },
     ],
 };

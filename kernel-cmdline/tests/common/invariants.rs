@@ -126,6 +126,7 @@ fn check_places(sources: &[Source<'_>], arguments: &Arguments<'_>) {
     spans(sources, &root.nfsroot);
     spans(sources, &root.netroot);
     spans(sources, &root.iscsi_transport);
+    spans(sources, &root.no_nvmf);
     spans(sources, &root.nvmf_discover);
     spans(sources, &ib.modes);
     spans(sources, &ib.client_ids);

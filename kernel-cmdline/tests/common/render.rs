@@ -111,6 +111,7 @@ pub fn render(arguments: &Arguments<'_>) -> String {
     page.single("rd.iscsi.transport", &root.iscsi_transport, |text| {
         text.to_string()
     });
+    page.single("rd.nonvmf", &root.no_nvmf, bool::to_string);
     page.list("rd.nvmf.discover", &root.nvmf_discover, |discover| {
         format!("{discover:?}")
     });
