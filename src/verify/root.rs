@@ -83,8 +83,9 @@ fn nfs_mounted(expected: Option<IpAddr>, mount: &RootMount) -> Finding {
     }
 }
 
-/// Every path to the disk must use the protocol. The server of an NVMe disk may differ from the
-/// discovery controller that reported it.
+/// Every path to the disk must use the protocol, and one must lead to a named server: iscsid and multipathd
+/// may add paths after the boot. The server of an NVMe disk may differ from the discovery controller that
+/// reported it.
 fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
     let id = Id::RootMounted;
     let protocol = wish.root.protocol;
@@ -122,8 +123,9 @@ fn disk_mounted(wish: &RootWish, mount: &RootMount) -> Finding {
         Protocol::Iscsi => servers(wish),
         _ => Vec::new(),
     };
-    let mut servers = mount.paths.iter().filter_map(|path| path.server);
-    match servers.find(|server| !asked.is_empty() && !asked.contains(server)) {
+    let servers: Vec<IpAddr> = mount.paths.iter().filter_map(|path| path.server).collect();
+    let is_other = !asked.is_empty() && !servers.iter().any(|server| asked.contains(server));
+    match servers.first().filter(|_| is_other) {
         Some(server) => {
             let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
             Finding::failed(

@@ -511,7 +511,7 @@ pub fn guide(id: Id) -> Guide {
             detail: "This check runs after the switch into the root file system, and only if a requested interface \
                      leads to the server that root=, netroot=, nfsroot=, rd.nvmf.discover= or a DHCP server names. With iSCSI \
                      or NVMe the file system must be on a disk of that server (a discovery controller may name \
-                     another server). For a live image ibboot checks only that the root file system is a live image. \
+                     another server); of several iSCSI paths one must lead to it. For a live image ibboot checks only that the root file system is a live image. \
                      For a root in memory (tmpfs) the check is unknown, because the kernel does not report the source. \
                      For an overlay that is not a live image ibboot checks the NFS mount below the overlay; without \
                      such a mount the check is skipped. rd.nvmf.discover= names the root file system unless root= or \
