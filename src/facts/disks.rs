@@ -27,6 +27,26 @@ pub struct DiskPath {
     /// Address of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<IpAddr>,
+    /// State of the session or controller in the kernel's word: `LOGGED_IN`, `FAILED`; `live`, `connecting`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+impl DiskPath {
+    /// The word for a session or controller that carries commands.
+    pub fn good_state(protocol: Protocol) -> Option<&'static str> {
+        match protocol {
+            Protocol::Iscsi => Some("LOGGED_IN"),
+            Protocol::Nvme => Some("live"),
+            Protocol::Nfs | Protocol::Live => None,
+        }
+    }
+
+    /// The state, if the session or controller is lost.
+    pub fn lost(&self) -> Option<&str> {
+        let good = Self::good_state(self.protocol?);
+        self.state.as_deref().filter(|state| Some(*state) != good)
+    }
 }
 
 /// The paths to the disk with this device number (`8:1`) or source (`/dev/sda1`): a file system
@@ -98,6 +118,7 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
             protocol: None,
             transport: None,
             server: None,
+            state: None,
         }]
     };
     found.extend(ways);
@@ -130,6 +151,7 @@ fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -
         protocol: Some(Protocol::Iscsi),
         transport: driver.map(|name| name.trim_start_matches("iscsi_").to_owned()),
         server: address.and_then(|text| text.parse().ok()),
+        state: look.text(&format!("/sys/class/iscsi_session/{session}/state")),
     }
 }
 
@@ -137,6 +159,7 @@ fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -
 fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
     let transport = look.text(&format!("{place}/transport"));
     let is_local = transport.as_deref() == Some("pcie");
+    let state = look.text(&format!("{place}/state"));
     let address = look.text(&format!("{place}/address"));
     let server = address.as_deref().and_then(|text| {
         let mut words = text.split(',');
@@ -147,6 +170,7 @@ fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
         protocol: (!is_local).then_some(Protocol::Nvme),
         transport,
         server,
+        state: state.filter(|_| !is_local),
     }
 }
 
@@ -204,8 +228,9 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let tree = tree.path();
         iscsi_tree(tree);
+        file(tree, "sys/class/iscsi_session/session1/state", "FAILED\n");
         link(tree, "sys/dev/block/8:1", &format!("{SESSION}/sda1"));
-        let way = r#"{"device":"sda1","protocol":"iscsi","transport":"iser","server":"10.0.0.2"}"#;
+        let way = r#"{"device":"sda1","protocol":"iscsi","transport":"iser","server":"10.0.0.2","state":"FAILED"}"#;
         assert_eq!(paths(tree, "8:1", "/dev/root"), format!("[{way}]"));
     }
 
@@ -270,10 +295,11 @@ mod tests {
             file(tree, &format!("{place}/{name}/transport"), "rdma\n");
             file(tree, &format!("{place}/{name}/address"), address);
         }
+        file(tree, &format!("{place}/nvme1/state"), "connecting\n");
         file(tree, &format!("{place}/nvme0n1/size"), "8\n");
         assert_eq!(
             paths(tree, "259:2", "/dev/nvme0n1p2"),
-            r#"[{"device":"nvme0","protocol":"nvme","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","transport":"rdma","server":"fd00::2"}]"#
+            r#"[{"device":"nvme0","protocol":"nvme","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","transport":"rdma","server":"fd00::2","state":"connecting"}]"#
         );
     }
 
@@ -284,6 +310,7 @@ mod tests {
         let card = "../../devices/pci0000:00/0000:00:04.0/nvme/nvme1/nvme1n1";
         link(tree, "sys/class/block/nvme1n1", card);
         file(tree, "sys/class/nvme/nvme1/transport", "pcie\n");
+        file(tree, "sys/class/nvme/nvme1/state", "live\n");
         file(tree, "sys/class/nvme/nvme1/address", "0000:00:04.0\n");
         // btrfs: the number belongs to the file system, not to a disk.
         assert_eq!(

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use super::checks::Id;
-use crate::facts::{Facts, Netdev, RootMount};
+use crate::facts::{DiskPath, Facts, Netdev, RootMount};
 use crate::rdma::types::Connection;
 use crate::verify::report::{Finding, LinkReport, Status};
 use crate::wish::expectation::RootWish;
@@ -160,8 +160,7 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
             let option = mount.and_then(|mount| mount.transport.as_deref());
             (vec![option], "look at: findmnt -o OPTIONS /")
         }
-        Protocol::Iscsi => (disks, "look at: iscsiadm -m session -P 1"),
-        Protocol::Nvme => (disks, "look at: nvme list-subsys"),
+        protocol @ (Protocol::Iscsi | Protocol::Nvme) => (disks, paths_of(protocol)),
         Protocol::Live => return Finding::skipped(id),
     };
     let expected = wish.root.carrier();
@@ -175,15 +174,65 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
     }
 }
 
+/// A path to the disk whose session or controller is lost: a warning, if another one is not lost.
+fn lost(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
+    let protocol = wish.root.protocol;
+    let (path, state) = disks.iter().find_map(|path| Some((path, path.lost()?)))?;
+    let server = path.server.map_or(String::new(), |s| format!(" to {s}"));
+    let found = format!("{}{server} is {state}", path.device);
+    let expected = DiskPath::good_state(protocol).unwrap_or_default();
+    let finding = Finding::failed(Id::RootPath, &found, expected).hint(paths_of(protocol));
+    Some(match disks.iter().all(|path| path.lost().is_some()) {
+        true => finding,
+        false => finding.as_warning(),
+    })
+}
+
+/// The command that lists the paths.
+fn paths_of(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Nvme => "look at: nvme list-subsys",
+        _ => "look at: iscsiadm -m session -P 1",
+    }
+}
+
+/// A named server without a path to the disk. The controllers of NVMe are those that discovery reported,
+/// at other addresses: only their number is compared.
+fn missing(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
+    let protocol = wish.root.protocol;
+    let named: Vec<IpAddr> = wish.portals.iter().flatten().copied().collect();
+    let servers: Option<Vec<IpAddr>> = disks.iter().map(|path| path.server).collect();
+    let (found, expected) = match protocol {
+        Protocol::Iscsi => {
+            let servers = servers?;
+            let server = named.iter().find(|server| !servers.contains(server))?;
+            ("no session".to_owned(), format!("a session to {server}"))
+        }
+        Protocol::Nvme if disks.len() < named.len() => {
+            let found = format!("controllers: {}", disks.len());
+            (found, format!("{} or more", named.len()))
+        }
+        _ => return None,
+    };
+    let finding = Finding::failed(Id::RootPath, &found, &expected).hint(paths_of(protocol));
+    Some(finding.as_warning())
+}
+
 /// The path to each server of the file system; the worst one counts. A disk works over one of its paths:
 /// a path that is down only warns, if another one is good.
 pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
-    let mut servers: Vec<IpAddr> = match wish.root.protocol {
-        Protocol::Nfs | Protocol::Live => Vec::new(),
-        Protocol::Iscsi | Protocol::Nvme => disks.iter().filter_map(|path| path.server).collect(),
+    let disks = match wish.root.protocol {
+        Protocol::Nfs | Protocol::Live => &[],
+        Protocol::Iscsi | Protocol::Nvme => disks,
     };
+    let lost = lost(wish, disks);
+    if let Some(finding) = lost.clone().filter(|one| one.status == Status::Critical) {
+        return finding;
+    }
+    let kept = disks.iter().filter(|path| path.lost().is_none());
+    let mut servers: Vec<IpAddr> = kept.filter_map(|path| path.server).collect();
     servers.dedup();
     if servers.is_empty() {
         let mounted = mount.and_then(|mount| mount.server);
@@ -207,7 +256,16 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
         true => finding.as_warning(),
         false => finding,
     });
-    match found.min_by_key(|finding| Reverse(finding.status)) {
+    let missing = match disks {
+        [] => None,
+        disks => missing(wish, disks),
+    };
+    let is_judged = !servers.is_empty();
+    let spare = lost.into_iter().chain(missing).filter(|_| is_judged);
+    match found
+        .chain(spare)
+        .min_by_key(|finding| Reverse(finding.status))
+    {
         Some(finding) => finding,
         // The command line names the server by host name, and nothing depends on the server any
         // more.

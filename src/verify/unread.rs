@@ -52,6 +52,7 @@ pub const ROOT: &[&str] = &[
     "/sys/class/nvme-subsystem/**",
     "/sys/class/scsi_host/**",
     "/sys/class/iscsi_connection/**",
+    "/sys/class/iscsi_session/**",
 ];
 
 /// The connections of rdma_cm, and the indexes of the interfaces.

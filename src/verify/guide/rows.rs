@@ -536,12 +536,14 @@ pub fn guide(id: Id) -> Guide {
             detail: "Over RDMA each connection of the kernel module (rpcrdma, ib_iser, nvme_rdma) to the server \
                      uses a verified link, and connections of other programs do not count; over TCP the route to \
                      the server leads through the interface of a verified link. Of several paths to a disk one that is \
-                     down only warns. Over RDMA a connection counts from its request on, also while the kernel \
+                     down only warns, and so does a named server without a session, or fewer controllers than \
+                     rd.nvmf.discover= names. Over RDMA a connection counts from its request on, also while the kernel \
                      tries a server that does not answer: the check of the server shows that.",
             causes: &[
                 "A route through another interface is preferred.",
                 "NFS over RDMA closed an idle connection: nobody has used the root file system for 5 minutes.",
                 "A link was repaired after the mount: the connection stays on the first one.",
+                "A session of iSCSI or a controller of NVMe is lost: its state is not LOGGED_IN or live.",
             ],
             node: ROOT,
             ..NONE
