@@ -173,6 +173,7 @@ mod tests {
             ),
             ("root=live:https://[fd00::2]/b.img", "Live tcp fd00::2 -"),
             ("root=live:http://server/b.img", "Live tcp - -"),
+            ("root=live:tftp://10.0.0.2/b.img", "Live tcp 10.0.0.2 -"),
         ] {
             let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
             let expected = format!("{expected} <- {shown}");

@@ -131,7 +131,7 @@ pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
 /// server.
 fn live(url: &str) -> Option<Root> {
     let (scheme, rest) = url.split_once("://")?;
-    ["http", "https", "ftp"].contains(&scheme).then_some(())?;
+    matches!(scheme, "http" | "https" | "ftp" | "tftp").then_some(())?;
     let place = rest.split('/').next().unwrap_or_default();
     let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
     let server = match place.split_once(']') {
