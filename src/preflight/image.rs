@@ -25,6 +25,8 @@ const FIRMWARE: [&str; 4] = [
 ];
 /// Endings of compressed firmware files.
 const COMPRESSED: [&str; 3] = ["", ".xz", ".zst"];
+/// Drivers of which most cards need no firmware: ib_qib names that of the 7220 only (qib_sd7220.c).
+const WITHOUT_FIRMWARE: [&str; 1] = ["ib_qib"];
 /// Longest name of a firmware file that is believed.
 const NAME: usize = 200;
 /// Hooks of every image, below dracut's directory of hooks (inst_hook of module-setup.sh).
@@ -159,8 +161,14 @@ pub fn modules(files: &Files, release: &str, plan: &Plan) -> Vec<(String, String
     needed
 }
 
-/// Images in the image that dracut's modules for squashfs and erofs make of all its files.
-const INNER: [&str; 3] = ["squashfs-root.img", "squash-root.img", "erofs-root.img"];
+/// Images in the image that dracut's modules for squashfs and erofs make of all its files; the last one up to
+/// dracut 051.
+const INNER: [&str; 4] = [
+    "squashfs-root.img",
+    "squash-root.img",
+    "erofs-root.img",
+    "squash/root.img",
+];
 
 /// What the image lacks of ibboot itself.
 pub fn missing_program(files: &Files) -> Vec<String> {
@@ -297,7 +305,8 @@ impl Image {
         let list = list(absent.iter().copied());
         let Some(first) = absent.first() else { return };
         let hint = format!("add it (dracut --install /lib/firmware/{first})");
-        match absent.len() == names.len() {
+        let is_needed = absent.len() == names.len() && !WITHOUT_FIRMWARE.contains(&module);
+        match is_needed {
             true => self
                 .missing
                 .push(format!("no firmware of {module} is in the image ({list}): {hint}")),

@@ -408,16 +408,37 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
           /lib/firmware/hfi1_sbus.fw)"
         ]
     );
-    let mut squashed = vec![("squashfs-root.img".to_owned(), FILE, b"hsqs".to_vec())];
-    squashed.extend(
-        whole()
-            .into_iter()
-            .filter(|(file, _, _)| !file.contains("ibboot")),
-    );
+    for inner in [
+        "squashfs-root.img",
+        "squash-root.img",
+        "erofs-root.img",
+        "squash/root.img",
+    ] {
+        let mut squashed = vec![(inner.to_owned(), FILE, b"hsqs".to_vec())];
+        squashed.extend(
+            whole()
+                .into_iter()
+                .filter(|(file, _, _)| !file.contains("ibboot")),
+        );
+        let squashed = lacks(&squashed);
+        let line = format!(
+            "the image has its files in {inner} (dracut --squash), which cannot be looked into: see lsinitrd"
+        );
+        assert_eq!(squashed, [line]);
+    }
+}
+
+#[test]
+fn only_the_7220_needs_the_firmware_of_ib_qib() {
+    let mut image = Image::default();
+    let names = ["qlogic/sd7220.fw".to_owned()];
+    image.add_firmware(&cpio::Files::default(), "6.1", "ib_qib", &names);
+    assert_eq!(image.missing, [""; 0]);
     assert_eq!(
-        lacks(&squashed),
+        image.notes,
         [
-            "the image has its files in squashfs-root.img (dracut --squash), which cannot be looked into: see lsinitrd"
+            "ib_qib names firmware that is not in the image: qlogic/sd7220.fw; if the card needs it, add it (dracut \
+             --install /lib/firmware/qlogic/sd7220.fw)"
         ]
     );
 }
