@@ -92,8 +92,9 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
         if whole.is_ok() && !command.contains(&"bzip2") {
             return Ok(files);
         }
-        // The decompressor ends at an archive that is not compressed, which the kernel reads too.
-        let Some(end) = next_archive(file, at)? else {
+        // The decompressor ends at an archive that is not compressed, or at zeros in front of one that is; the
+        // kernel reads both.
+        let Some(end) = next_archive(command, file, at)? else {
             return match whole {
                 Ok(()) => Ok(files),
                 Err(error) => without_padding(command, file, at, &before, keep)?.ok_or(error),
@@ -158,27 +159,53 @@ fn padding(mut file: &File, at: u64) -> io::Result<Range<u64>> {
     Ok(end..length)
 }
 
-/// The place of the first archive behind `at` that is not compressed. The kernel reads one only at a
-/// multiple of 4 (init/initramfs.c, unpack_to_rootfs).
-fn next_archive(mut file: &File, at: u64) -> io::Result<Option<u64>> {
-    /// Bytes that are read at once.
+/// The place of the archive behind the compressed one at `at`. Compressors store what they cannot compress
+/// as it is, with the headers and modules in it: what only looks like an archive there lies within the
+/// compressed one, which is not whole up to that place.
+fn next_archive(command: &[&str], mut file: &File, at: u64) -> io::Result<Option<u64>> {
+    let places = places(file, at)?;
+    let mut is_whole = |end: &u64| {
+        let mut files = Files::default();
+        let read = |reader: &mut dyn BufRead| inner(reader, &mut files, &|_| false);
+        let input = file.seek(SeekFrom::Start(at)).map(|_| file.take(end - at));
+        input.is_ok_and(|input| decompressed(command, input, read).is_ok())
+    };
+    if !places.last().is_some_and(&mut is_whole) {
+        return Ok(None);
+    }
+    let first = places.partition_point(|place| !is_whole(place));
+    Ok(places.get(first).copied())
+}
+
+/// The places behind `at` that look like the start of an archive. The kernel reads one that is not compressed
+/// only at a multiple of 4, and a compressed one behind zeros anywhere (init/initramfs.c, unpack_to_rootfs).
+fn places(mut file: &File, at: u64) -> io::Result<Vec<u64>> {
+    /// Bytes that are read at once, and how many of them are read again: a header may lie across the end.
     const PART: usize = 1 << 20;
+    const AGAIN: usize = cpio::HEADER.next_multiple_of(4);
+    /// Most places: one for each file of an image, and each may be a compressed file.
+    const PLACES: usize = 1 << 21;
+    let mut places = Vec::new();
     let mut part = Vec::with_capacity(PART);
     let mut start = at.next_multiple_of(4);
     loop {
         part.clear();
         file.seek(SeekFrom::Start(start))?;
         file.take(PART as u64).read_to_end(&mut part)?;
-        let places = (0..part.len()).step_by(4);
-        let is_archive = |place: &usize| part.get(*place..).is_some_and(cpio::begins_archive);
-        if let Some(place) = places.into_iter().find(is_archive) {
-            return Ok(Some(start + place as u64));
+        for (place, before) in (1..=PART - AGAIN).zip(&part) {
+            let bytes = part.get(place..).unwrap_or_default();
+            let is_plain = place % 4 == 0 && cpio::begins_archive(bytes);
+            if is_plain || *before == 0 && decompressor(bytes).is_some() {
+                places.push(start + place as u64);
+            }
         }
-        if part.len() < PART {
-            return Ok(None);
+        if places.len() > PLACES {
+            return Err(invalid("too many archives may be in it"));
         }
-        // A header may lie across the end of the part.
-        start += (PART - cpio::HEADER.next_multiple_of(4)) as u64;
+        if part.len() <= PART - AGAIN {
+            return Ok(places);
+        }
+        start += (PART - AGAIN) as u64;
     }
 }
 

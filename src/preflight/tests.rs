@@ -246,6 +246,74 @@ fn an_archive_behind_a_compressed_one_counts() {
     }
 }
 
+/// Files that cannot be compressed.
+fn incompressible(number: u32) -> Vec<(String, u32, Vec<u8>)> {
+    let mut state = 1u32;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_le_bytes()[0]
+    };
+    let file = |at| {
+        let name = format!("{MODULES}/kernel/crypto/{at}.ko.xz");
+        let content = (0..30_000 + at).map(|_| byte());
+        (
+            name,
+            FILE,
+            [b"\xfd7zXZ\0".to_vec(), content.collect()].concat(),
+        )
+    };
+    (0..number).map(file).collect()
+}
+
+#[test]
+fn what_a_compressor_stores_as_it_is_is_no_archive_of_its_own() {
+    let (behind, first): (Vec<_>, Vec<_>) = whole()
+        .into_iter()
+        .partition(|(path, ..)| path == "usr/sbin/modprobe");
+    let first = packed(&[first, incompressible(12)].concat());
+    let behind = packed(&[behind, incompressible(3)].concat());
+    let lacks = |image: &[u8]| look(image).unwrap().image.unwrap().missing;
+    let mut stored = 0;
+    for program in [
+        &["zstd", "-cq"][..],
+        &["xz", "-c", "--check=crc32"],
+        &["lz4", "-clq"],
+        &["gzip", "-c"],
+        &["bzip2", "-c"],
+    ] {
+        let Some(image) = through(program, &first) else {
+            continue;
+        };
+        stored += image.windows(6).filter(|bytes| bytes == b"070701").count();
+        for zeros in [1, 4, 700] {
+            let padded = [&image[..], &vec![0; zeros]].concat();
+            assert_eq!(lacks(&padded).len(), 1, "{program:?} {zeros}");
+            let compressed = through(program, &behind).unwrap();
+            let packed = [&padded[..], &compressed, &vec![0; zeros]].concat();
+            assert_eq!(lacks(&packed), [""; 0], "{program:?} {zeros}");
+            let mut plain = padded;
+            plain.resize(plain.len().next_multiple_of(4), 0);
+            plain.extend(&behind);
+            assert_eq!(lacks(&plain), [""; 0], "{program:?} {zeros}");
+        }
+    }
+    assert!(stored > 20, "{stored}");
+}
+
+#[test]
+fn the_many_headers_behind_a_damaged_archive_do_not_delay_its_error() {
+    let bytes = packed(&whole());
+    let zstd = through(&["zstd", "-cq"], &bytes).unwrap();
+    let mut image = zstd[..zstd.len() / 2].to_vec();
+    image.resize(image.len().next_multiple_of(4), 0);
+    let header = &bytes[..cpio::HEADER];
+    image.extend([header, b"\0\0"].concat().repeat(100_000));
+    let why = look(&image).unwrap_err().to_string();
+    assert!(why.contains("stdin"), "{why}");
+}
+
 #[test]
 fn the_image_needs_dracuts_module_for_the_root_file_system() {
     let files = |programs: &[&str]| {
@@ -587,10 +655,10 @@ fn a_damaged_image_is_one_clear_line() {
     let padded = [&zstd[..zstd.len() / 2], &[0; 700]].concat();
     assert!(why(&padded).contains("stdin"));
     // The damaged archive is not passed over for the sound one behind it.
-    let mut before = gzip[..gzip.len() / 2].to_vec();
+    let mut before = zstd[..zstd.len() / 2].to_vec();
     before.resize(before.len().next_multiple_of(4), 0);
     before.extend(&bytes);
-    assert!(why(&before).starts_with("gzip: stdin: "));
+    assert!(why(&before).contains("stdin"));
     let inner = through(&["gzip", "-c"], b"not an archive, but longer than the header of one, so that it is read as one header and refused").unwrap();
     assert_eq!(why(&inner), "the file is truncated");
     let mut wrong = bytes;
