@@ -169,18 +169,24 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
 
 /// What the command lines of the image and of the machine request.
 fn requested(root: &Root, files: &cpio::Files, text: Option<&str>) -> Result<Request> {
-    let mut lines = image::command_lines(files);
-    match text {
-        Some(text) => lines.push(("--cmdline".to_owned(), text.as_bytes().to_vec())),
+    let line = match text {
+        Some(text) => ("--cmdline".to_owned(), text.as_bytes().to_vec()),
         None => {
             let path = "/proc/cmdline";
             let line = root
                 .read(path)
                 .map_err(|e| Error::io(path, "cannot be read", &e))?;
-            lines.push((path.to_owned(), line));
+            (path.to_owned(), line)
         }
-    }
-    Ok(Request::from_files(&lines))
+    };
+    let mut lines = image::command_lines(files);
+    lines.push(line.clone());
+    let request = Request::from_files(&lines);
+    // dracut removes the image's own lines before anything else reads them.
+    Ok(match request.without_hostonly {
+        true => Request::from_files(&[line]),
+        false => request,
+    })
 }
 
 /// Reads the needed modules, which name their firmware.

@@ -565,6 +565,9 @@ fn the_command_line_in_an_image_precedes_that_of_the_machine() {
     let source = "/etc/cmdline.d/50-ib.conf".to_owned();
     assert_eq!(timeout(None), (source.clone(), 10));
     assert_eq!(timeout(Some("rd.ib.timeout=11")), (source, 11));
+    // dracut removes those of the image.
+    let line = "rd.hostonly=0 ip=ib0:dhcp";
+    assert_eq!(timeout(Some(line)), ("--cmdline".to_owned(), 180));
 }
 
 #[test]

@@ -183,6 +183,9 @@ pub struct Request {
     pub onfail: OnFailure,
     /// What dracut does if no emergency shell may open; none if one may.
     pub no_shell: Option<&'static str>,
+    /// Before its first hook dracut removes the files that are for one machine only, also those of the
+    /// command line (`rd.hostonly=0`).
+    pub without_hostonly: bool,
     /// Who owns the interfaces in the real root, if an argument says so.
     pub handover: Option<Requested<Handover>>,
     /// The root file system on a server, if an argument names one.
@@ -273,6 +276,7 @@ impl Request {
         request.blacklist.extend(of_modprobe(sources));
         request.barred = of_kernel(sources);
         request.no_shell = no_shell(sources);
+        request.without_hostonly = without_hostonly(sources);
         request.written = written::written(sources, &arguments);
         request.strangers = strangers::strangers(sources, &arguments);
         if saves_dump {
@@ -346,6 +350,7 @@ impl Request {
             timeout: timeout(arguments),
             onfail: on_failure(arguments),
             no_shell: None,
+            without_hostonly: false,
             handover: ib.handover.as_ref().map(|to| requested(to, to.value)),
             root: root::named(arguments),
             portals: root::portals(arguments),
@@ -525,6 +530,12 @@ fn no_shell(sources: &[Source<'_>]) -> Option<&'static str> {
         None | Some(b"") => "no shell opens (rd.shell=): dracut halts the node or switches it off",
         Some(_) => "no shell opens (rd.shell=): the boot continues",
     })
+}
+
+/// Whether dracut removes the files that are for one machine only (remove_hostonly_files of dracut-lib.sh).
+fn without_hostonly(sources: &[Source<'_>]) -> bool {
+    let hostonly = Cmdline::new(sources).all("rd.hostonly").last();
+    hostonly.is_some_and(|hostonly| !hostonly.is_true())
 }
 
 /// The modules that an argument lists.

@@ -2,7 +2,8 @@
 //! The start of `up`. In an initramfs `up` starts beside dracut's cmdline hooks, which may still
 //! add arguments in /etc/cmdline.d. dracut's own hooks contradict no argument of the kernel's command
 //! line: the walk begins at once, and waits for these hooks only with its verdict. A hook of a site
-//! may write anything, also options of drivers: then everything waits for that hook. Without systemd,
+//! may write anything, also options of drivers: then everything waits for that hook. With rd.hostonly=0
+//! dracut removes arguments and options before its first hook: everything waits for its hooks. Without systemd,
 //! and if a person is about to change the command line, only the drivers are loaded before: a loaded
 //! driver changes nothing that an argument could forbid later.
 
@@ -81,7 +82,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
 
 /// The plan of what is requested so far; none if nothing is, or if drivers must wait for the hooks.
 async fn first_plan(root: &Root, request: &Request, begun: &Begun<'_>) -> Option<Planned> {
-    if request.requested_by.is_none() || !may_load(root) {
+    if request.requested_by.is_none() || !may_load(root, request) {
         return None;
     }
     let index = tokio::select! {
@@ -208,8 +209,14 @@ async fn end_of_hooks(root: &Root) {
     }
 }
 
-/// Whether no hook of a site may still write options of drivers.
-fn may_load(root: &Root) -> bool {
+/// Whether no hook of a site may still write options of drivers, and dracut removes none.
+fn may_load(root: &Root, request: &Request) -> bool {
+    if request.without_hostonly {
+        log::info!(
+            "rd.hostonly=: drivers are loaded and links set up after dracut's hooks: dracut removes arguments and options"
+        );
+        return false;
+    }
     let hook = ["cmdline", "pre-udev"]
         .iter()
         .find_map(|stage| hooks::of_site(root, stage).transpose());
@@ -265,6 +272,7 @@ mod tests {
 
     #[test]
     fn drivers_wait_for_hooks_of_a_site() {
+        let may_load = |root: &Root| may_load(root, &Request::from_text("ip=ib0:dhcp"));
         let dracut = "lib/dracut/hooks/cmdline/98-parse-ip-opts.sh";
         assert!(may_load(&image(&[dracut]).1));
         for hook in [
@@ -277,6 +285,24 @@ mod tests {
         }
         let later = "lib/dracut/hooks/pre-trigger/50-site.sh";
         assert!(may_load(&image(&[later]).1));
+    }
+
+    #[test]
+    fn nothing_begins_before_dracut_has_removed_what_is_for_one_machine_only() {
+        for (own, line, expected) in [
+            ("ip=ib7:dhcp", "rd.hostonly=0 ip=ib0:dhcp", false),
+            ("ip=ib7:dhcp", "ip=ib0:dhcp rd.hostonly=no", false),
+            ("ip=ib7:dhcp rd.hostonly=off", "ip=ib0:dhcp", false),
+            ("rd.hostonly=0", "rd.hostonly=1 ip=ib0:dhcp", true),
+            ("ip=ib7:dhcp", "rd.hostonly ip=ib0:dhcp", true),
+            ("ip=ib7:dhcp", "ip=ib0:dhcp", true),
+        ] {
+            let (dir, root) = image(&["etc/cmdline.d/50-ib.conf", "proc/cmdline"]);
+            fs::write(dir.path().join("etc/cmdline.d/50-ib.conf"), own).unwrap();
+            fs::write(dir.path().join("proc/cmdline"), line).unwrap();
+            let may = may_load(&root, &Request::read(&root));
+            assert_eq!(may, expected, "{own} {line}");
+        }
     }
 
     #[test]
