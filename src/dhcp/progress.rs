@@ -93,7 +93,7 @@ impl Counts {
         }
     }
 
-    /// Forgets what a diagnosis rests on: a lease was granted, and the next trouble has causes of its own.
+    /// Forgets what a diagnosis rests on: a renewal begins, whose trouble has causes of its own.
     pub(super) fn settle(&mut self) {
         *self = Counts {
             sent: self.sent,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_granted_lease_ends_the_causes_of_an_earlier_trouble() {
+    fn a_renewal_begins_without_the_causes_of_an_earlier_trouble() {
         let mut counts = Counts {
             sent: 9,
             refusals: 1,

@@ -278,7 +278,7 @@ fn no_secret_of_a_root_path_is_shown() {
     for (root, expected) in [
         (
             "iscsi:user:S3C@RET:in:S3CR3T@10.0.0.2::::iqn",
-            "iscsi:****@10.0.0.2::::iqn",
+            "iscsi:****@****@10.0.0.2::::iqn",
         ),
         ("S3CR3T@10.0.0.2", "****@10.0.0.2"),
         (

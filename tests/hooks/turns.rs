@@ -127,7 +127,7 @@ fn the_password_of_a_root_is_not_shown() {
         &script,
         &[
             shown("iscsi:****@10.0.0.2::::iqn", 5),
-            shown("iscsi:****@10.0.0.2::::iqn", 5),
+            shown("iscsi:****@****@10.0.0.2::::iqn", 5),
             shown("****@10.0.0.2", 5),
             again("cifs://****@10.0.0.2/share"),
             shown("livenet:https://****@10.0.0.2/r.img?****", 5),

@@ -404,6 +404,7 @@ impl Client {
         if self.state == State::Bound {
             // REBINDING continues this renewal (RFC 2131 2, table 1).
             self.began = now_ns;
+            self.counts.settle();
         }
         match self.state {
             State::Rebinding => self.send(now_ns),

@@ -329,6 +329,9 @@ impl Client {
             return self.enter(now_ns, State::Soliciting);
         };
         let passed = |at: Option<u64>| at.is_some_and(|at| now_ns >= at);
+        if self.state == State::Bound {
+            self.counts.settle();
+        }
         match self.state {
             State::Rebinding => self.send(now_ns),
             _ if passed(lease.at(lease.rebind_s)) => self.enter(now_ns, State::Rebinding),

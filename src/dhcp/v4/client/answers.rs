@@ -234,7 +234,6 @@ impl Client {
         self.offers.clear();
         self.shunned.clear();
         self.naks = 0;
-        self.counts.settle();
         self.brake.loosen();
         self.of_lease.loosen();
         self.due = self.next_time(now_ns);

@@ -234,7 +234,6 @@ impl Client {
             self.declines = 0;
         }
         self.refusals = 0;
-        self.counts.settle();
         self.brake.loosen();
         self.of_lease.loosen();
         self.state = State::Bound;
