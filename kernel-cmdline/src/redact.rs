@@ -219,9 +219,12 @@ pub fn place(text: &[u8]) -> Pieces<'_, 4> {
         return whole(text);
     }
     let begin = user_begins(text);
-    let at = match text.strip_prefix(b"iscsi:") {
-        Some(target) => user_ends(target).map(|at| at.saturating_add(begin)),
-        None => last_at(text),
+    let at = match text.starts_with(b"iscsi:") {
+        true => {
+            let target = text.get(begin..).unwrap_or_default();
+            user_ends(target).map(|at| at.saturating_add(begin))
+        }
+        false => last_at(text),
     };
     let (before, user, rest) = match at {
         Some(at) => {
@@ -253,18 +256,20 @@ fn last_at(text: &[u8]) -> Option<usize> {
     text.iter().rposition(|&byte| byte == b'@')
 }
 
-/// Where the user of an iSCSI target ends: at the last `@` with four colons behind it, as the name of the
-/// target may have an `@` too; without one at the last `@`, unless an address and a name are before it.
+/// Where the user of an iSCSI target ends: at the last `@`. The name of the target may have an `@` too: if it
+/// follows an address and the beginning of such a name, the user ends before the address, or there is none.
 fn user_ends(target: &[u8]) -> Option<usize> {
     let colons = target.iter().enumerate().rev();
     let mut colons = colons.filter(|(_, byte)| **byte == b':');
     let fourth = colons.nth(3).map(|(at, _)| at);
     let before = fourth.and_then(|end| target.get(..end));
     let of_name = last_at(target)?;
-    let is_named = || target.get(..of_name).is_some_and(is_target);
+    let is_of_name = |begin: usize| target.get(begin..of_name).is_some_and(is_target);
+    let is_end = |at: &usize| *at == of_name || is_of_name(at.saturating_add(1));
     before
         .and_then(last_at)
-        .or_else(|| (!is_named()).then_some(of_name))
+        .filter(is_end)
+        .or_else(|| (!is_of_name(0)).then_some(of_name))
 }
 
 /// Whether the text is `ADDRESS:...:iqn.NAME`: no user is in front of the address.
@@ -327,6 +332,17 @@ mod tests {
                 "iscsi:user:SECRET@10.0.0.2::::iqn.a:b",
                 "iscsi:****@10.0.0.2::::iqn.a:b",
             ),
+            // Colons are missing, or belong to a password.
+            (
+                "iscsi:user:S@C:RET@10.0.0.2:::iqn.a",
+                "iscsi:****@****@10.0.0.2:::iqn.a",
+            ),
+            (
+                "iscsi:user:SEC@RET:in:SEC@RET@10.0.0.2:3260:iqn.a:b",
+                "iscsi:****@****@10.0.0.2:3260:iqn.a:b",
+            ),
+            ("iscsi://user:SECRET@10.0.0.2", "iscsi://****@10.0.0.2"),
+            ("iscsi://user:SECRET@", "iscsi://****@"),
             (
                 "iscsi:u:SECRET:in:SECRET@10.0.0.2:::iser::1:iqn.a",
                 "iscsi:****@10.0.0.2:::iser::1:iqn.a",

@@ -170,6 +170,10 @@ fn next_archive(command: &[&str], mut file: &File, at: u64) -> io::Result<Option
         let input = file.seek(SeekFrom::Start(at)).map(|_| file.take(end - at));
         input.is_ok_and(|input| decompressed(command, input, read).is_ok())
     };
+    // Mostly the compressor has stored no header as it is.
+    if places.first().is_some_and(&mut is_whole) {
+        return Ok(places.first().copied());
+    }
     if !places.last().is_some_and(&mut is_whole) {
         return Ok(None);
     }

@@ -113,9 +113,9 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
         is_mounted: !environment.newroot.is_empty()
             && root.path(&format!("{}/proc", environment.newroot)).is_dir(),
         has_nvme_server: has_nvme_server && !Request::read(root).no_nvmf,
-        is_nvme_connected: nvme_transports(root)
-            .iter()
-            .any(|name| names_transport(&discovery, name) || names_transport(&config, name)),
+        is_nvme_connected: nvme_transports(root).iter().any(|name| {
+            !has_nbft(root) || names_transport(&discovery, name) || names_transport(&config, name)
+        }),
     })
 }
 
@@ -199,8 +199,13 @@ fn nvme_transports(root: &Root) -> Vec<String> {
         .collect()
 }
 
-/// Whether a file of nvme-cli has this transport. A controller with another one is not from the file: dracut
-/// connects to the servers of the firmware (NBFT).
+/// Whether the firmware names NVMe servers (NVM Express Boot Specification, NBFT): dracut connects to them.
+fn has_nbft(root: &Root) -> bool {
+    let tables = root.list("/sys/firmware/acpi/tables").unwrap_or_default();
+    tables.iter().any(|name| name.starts_with("NBFT"))
+}
+
+/// Whether a file of nvme-cli has this transport. A controller with another one may be of the firmware.
 fn names_transport(text: &str, transport: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim().starts_with('#'));
     let mut words = lines.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()));
@@ -422,13 +427,20 @@ mod tests {
             ("config.json", CONFIG, "rdma\n", false),
         ] {
             let path = format!("etc/nvme/{name}");
-            let tree = machine(&[
-                ("proc/uptime", "1.00 1.00\n"),
-                (&path, text),
-                ("sys/class/nvme-fabrics/ctl/nvme0/transport", transport),
-            ]);
-            let state = read(&Root::new(tree.path()), &Environment::default()).unwrap();
-            assert_eq!(state.is_nvme_connected, expected, "{name} {transport}");
+            for (table, expected) in [("NBFT", expected), ("FACP", true)] {
+                let table = format!("sys/firmware/acpi/tables/{table}");
+                let tree = machine(&[
+                    ("proc/uptime", "1.00 1.00\n"),
+                    (&path, text),
+                    (&table, ""),
+                    ("sys/class/nvme-fabrics/ctl/nvme0/transport", transport),
+                ]);
+                let state = read(&Root::new(tree.path()), &Environment::default()).unwrap();
+                assert_eq!(
+                    state.is_nvme_connected, expected,
+                    "{name} {transport} {table}"
+                );
+            }
         }
     }
 

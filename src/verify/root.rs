@@ -206,7 +206,8 @@ fn missing(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
         Protocol::Iscsi => {
             let servers = servers?;
             let server = named.iter().find(|server| !servers.contains(server))?;
-            ("no session".to_owned(), format!("a session to {server}"))
+            let expected = format!("a path to {server}");
+            ("no path to this disk".to_owned(), expected)
         }
         Protocol::Nvme if disks.len() < named.len() => {
             let found = format!("controllers: {}", disks.len());

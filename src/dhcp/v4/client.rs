@@ -397,14 +397,14 @@ impl Client {
         };
         let age = now_ns.saturating_sub(lease.requested_ns);
         let passed = |seconds: u32| age >= u64::from(seconds) * SECOND;
-        if lease.ends_ns().is_some_and(|ends| now_ns >= ends) {
-            let why = format!("the lease of {} has ended", lease.address_text());
-            return self.lost(now_ns, "ended", &why);
-        }
         if self.state == State::Bound {
             // REBINDING continues this renewal (RFC 2131 2, table 1).
             self.began = now_ns;
             self.counts.settle();
+        }
+        if lease.ends_ns().is_some_and(|ends| now_ns >= ends) {
+            let why = format!("the lease of {} has ended", lease.address_text());
+            return self.lost(now_ns, "ended", &why);
         }
         match self.state {
             State::Rebinding => self.send(now_ns),

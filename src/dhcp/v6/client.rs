@@ -325,13 +325,11 @@ impl Client {
 
     /// Starts the exchange that the age of the lease requires.
     fn holding(&mut self, now_ns: u64) -> Vec<Action> {
+        self.settle();
         let Some(lease) = &self.held else {
             return self.enter(now_ns, State::Soliciting);
         };
         let passed = |at: Option<u64>| at.is_some_and(|at| now_ns >= at);
-        if self.state == State::Bound {
-            self.counts.settle();
-        }
         match self.state {
             State::Rebinding => self.send(now_ns),
             _ if passed(lease.at(lease.rebind_s)) => self.enter(now_ns, State::Rebinding),
@@ -340,8 +338,16 @@ impl Client {
         }
     }
 
+    /// The time in which the lease needed nothing is over.
+    fn settle(&mut self) {
+        if self.state == State::Bound {
+            self.counts.settle();
+        }
+    }
+
     /// The time of the lease has passed.
     fn ended(&mut self, now_ns: u64) -> Vec<Action> {
+        self.settle();
         let lease = self.held.as_ref().map(Lease::address_text);
         let lease = lease.unwrap_or_default();
         self.lost(now_ns, "ended", &format!("the lease of {lease} has ended"))

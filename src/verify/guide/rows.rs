@@ -536,7 +536,7 @@ pub fn guide(id: Id) -> Guide {
             detail: "Over RDMA each connection of the kernel module (rpcrdma, ib_iser, nvme_rdma) to the server \
                      uses a verified link, and connections of other programs do not count; over TCP the route to \
                      the server leads through the interface of a verified link. Of several paths to a disk one that is \
-                     down only warns, and so does a named server without a session, or fewer controllers than \
+                     down only warns, and so does a named server without a path to the disk, or fewer controllers than \
                      rd.nvmf.discover= names. Over RDMA a connection counts from its request on, also while the kernel \
                      tries a server that does not answer: the check of the server shows that.",
             causes: &[
