@@ -264,13 +264,9 @@ fn a_refused_bond_option_is_tried_again_with_another_slave() {
     assert_eq!(machine.tried(&mut done), ["ib1: set down"]);
 }
 
-#[test]
-fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
-    let cmdline = format!("{IB} bond=b:ib0,ib1 rd.ib.mode=ib0:datagram");
-    let mut machine = Machine::new("connectx6-hdr", &cmdline);
-    let links = machine.plan.expectation.links.iter_mut();
-    links.for_each(|link| link.refused = None);
-    machine.facts.netdevs.push(Netdev {
+/// The bond `b` with the interface ib1.
+fn bond_of_ib1() -> Netdev {
+    Netdev {
         ifname: "b".to_owned(),
         ifindex: Some(9),
         bond: Some(BondFacts {
@@ -280,7 +276,16 @@ fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
         }),
         up: true,
         ..Netdev::default()
-    });
+    }
+}
+
+#[test]
+fn an_interface_without_a_file_for_its_mode_joins_its_bond() {
+    let cmdline = format!("{IB} bond=b:ib0,ib1 rd.ib.mode=ib0:datagram");
+    let mut machine = Machine::new("connectx6-hdr", &cmdline);
+    let links = machine.plan.expectation.links.iter_mut();
+    links.for_each(|link| link.refused = None);
+    machine.facts.netdevs.push(bond_of_ib1());
     let ib0 = machine.netdev("ib0");
     ib0.address = "00:00:00:48:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:fc:1a:2c"
         .parse()
@@ -763,17 +768,7 @@ fn an_interface_whose_address_belongs_to_its_bond_stays_as_it_is() {
         let links = machine.plan.expectation.links.iter_mut();
         let bonds = links.filter(|link| link.bond.is_some());
         bonds.for_each(|link| link.refused = None);
-        machine.facts.netdevs.push(Netdev {
-            ifname: "b".to_owned(),
-            ifindex: Some(9),
-            bond: Some(BondFacts {
-                slaves: vec!["ib1".to_owned()],
-                options: vec!["mode=active-backup 1".to_owned(), "miimon=100".to_owned()],
-                ..BondFacts::default()
-            }),
-            up: true,
-            ..Netdev::default()
-        });
+        machine.facts.netdevs.push(bond_of_ib1());
         assert_eq!(machine.tried(&mut Done::default()), none(), "{mode}");
     }
 }
