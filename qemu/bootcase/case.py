@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .debian import OTHERS, RELEASES
-from .images import NEIGHBOURS, NETWORK_SERVICES, STORAGE, Flavour
+from .images import DISKS, NEIGHBOURS, NETWORK_SERVICES, STORAGE, Flavour
 from .netboot import LOADERS
 from .paths import CASES, Failed
 
@@ -49,7 +49,7 @@ class Case:
     drivers: str | None = None
     network: str | None = None
     storage: str | None = None
-    encrypted: bool = False
+    disk: str | None = None
     beside: tuple = ()
     compared: bool = False
     uncompared: tuple = ()
@@ -80,7 +80,7 @@ class Case:
     def flavour(self):
         """The initramfs of this case."""
         site = self.name if self.site() else ""
-        words = {name: getattr(self, name) for name in ("systemd", "ibboot", "drivers", "network", "storage", "encrypted", "beside")}
+        words = {name: getattr(self, name) for name in ("systemd", "ibboot", "drivers", "network", "storage", "disk", "beside")}
         return Flavour(site=site, **words)
 
     def without(self):
@@ -112,7 +112,7 @@ KINDS = {
     "drivers": str,
     "network": str,
     "storage": str,
-    "encrypted": bool,
+    "disk": str,
     "beside": list,
     "compared": bool,
     "uncompared": list,
@@ -191,8 +191,12 @@ def load(name):
         raise Failed(f"{path}: network: expected one of {', '.join(NETWORK_SERVICES)}")
     if table.get("storage", "nfs") not in STORAGE:
         raise Failed(f"{path}: storage: expected one of {', '.join(STORAGE)}")
-    if table.get("encrypted") and (table.get("storage") in (None, "live") or "network" in table):
-        raise Failed(f"{path}: encrypted: expected with storage, not live, and without network")
+    if table.get("disk", "raid") not in DISKS:
+        raise Failed(f"{path}: disk: expected one of {', '.join(DISKS)}")
+    if "disk" in table and (table.get("storage") in (None, "live") or "network" in table):
+        raise Failed(f"{path}: disk: expected with storage, not live, and without network")
+    if table.get("disk") == "raid" and table["storage"] != "iscsi":
+        raise Failed(f"{path}: disk: expected raid with storage iscsi only")
     if unknown := [name for name in table.get("beside", []) if name not in NEIGHBOURS]:
         raise Failed(f"{path}: beside: {unknown[0]}: expected one of {', '.join(NEIGHBOURS)}")
     if table.get("names", "kernel") not in NAMES:

@@ -132,6 +132,8 @@ LIVE_PACKAGES = BUILDER_PACKAGES + [
 NEIGHBOUR_PACKAGES = STORAGE_PACKAGES + LIVE_PACKAGES + ["kpartx", "multipath-tools", "nbd-client", "rdma-core"]
 # In addition those of an encrypted disk; qemu-utils encrypts the image without the kernel.
 ENCRYPTED_PACKAGES = NEIGHBOUR_PACKAGES + ["cryptsetup-bin", "qemu-utils", "systemd-cryptsetup"]
+# In addition that of a RAID.
+RAID_PACKAGES = NEIGHBOUR_PACKAGES + ["mdadm"]
 SERVER_PACKAGES = ["nbd-server", "nfs-common", "nfs-kernel-server"]
 # What apt says about an archive without the suite, or without the suite's packages for a processor; and the
 # harness, because apt says nothing where the suite itself declares that it has none.
@@ -316,7 +318,7 @@ def tree(release, purpose):
     """A Debian root tree: `root` to boot into, `builder` with the release's own dracut, `network`
     for both where another program manages networks, `storage` with what dracut takes of a network
     root's protocols, `live` of a live image's, `neighbours` of every module beside ibboot, `encrypted`
-    of an encrypted disk, `fabric` and `server` to take programs from."""
+    of an encrypted disk, `raid` of a RAID, `fabric` and `server` to take programs from."""
     packages = {
         "root": ROOT_PACKAGES,
         "builder": BUILDER_PACKAGES,
@@ -325,6 +327,7 @@ def tree(release, purpose):
         "live": LIVE_PACKAGES,
         "neighbours": NEIGHBOUR_PACKAGES,
         "encrypted": ENCRYPTED_PACKAGES,
+        "raid": RAID_PACKAGES,
         "fabric": FABRIC_PACKAGES,
         "server": SERVER_PACKAGES,
     }[purpose]

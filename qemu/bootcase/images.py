@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import debian
+from . import debian, raid
 from .arch import AMD64
 from .paths import GUEST, PROJECT, QEMU_DIR, TARGET, Failed, cached, digest, remove, run
 
@@ -31,8 +31,8 @@ STORAGE = {
     "nbd": ("nbd", ""),
     "nvmf": ("nvmf", "nvmet_rdma crct10dif_generic"),
 }
-# The kernel modules of a LUKS disk.
-CRYPTO = "dm_crypt aes_generic xts sha512_generic"
+# Kernel modules in addition, for each kind of disk that is more than a file system.
+DISKS = {"encrypted": "dm_crypt aes_generic xts sha512_generic", "raid": "raid0 target_core_file"}
 # A warning or an error of dracut, of its program that copies, or of the shell that runs a module. dracut before
 # 060 does not mark its warnings: tests/images.rs has it print nothing else.
 WARNED = re.compile(r"^dracut\[[WEF]\]|^dracut-install: |^dracut: FAILED: |/module-setup\.sh: line")
@@ -59,7 +59,7 @@ class Flavour:
     site: str = ""
     network: str | None = None
     storage: str | None = None
-    encrypted: bool = False
+    disk: str | None = None
     beside: tuple = ()
     # As built by kdump.
     dump: bool = False
@@ -110,9 +110,9 @@ def dracut_arguments(release, flavour):
         more = STORAGE[flavour.storage]
         modules += f" {more[0]}"
         drivers += f" {more[1]}"
-    if flavour.encrypted:
-        modules += f" {release.crypt}"
-        drivers += f" {CRYPTO}"
+    if flavour.disk:
+        modules += f" {release.crypt}" if flavour.disk == "encrypted" else " mdraid"
+        drivers += f" {DISKS[flavour.disk]}"
     modules += "".join(f" {name}" for name in flavour.beside)
     if flavour.ibboot:
         modules += " ibboot"
@@ -131,8 +131,8 @@ def dracut_arguments(release, flavour):
 def purpose_of(flavour):
     """The root tree with the programs that dracut copies, or `builder`: the host has no programs that
     manage networks or mount a network root."""
-    if flavour.encrypted:
-        return "encrypted"
+    if flavour.disk:
+        return flavour.disk
     if flavour.beside or flavour.storage == "nbd":
         return "neighbours"
     if flavour.storage:
@@ -214,7 +214,8 @@ def flavour_name(flavour):
         words.append("drivers")
     if flavour.storage:
         words.append(flavour.storage)
-    words += ["encrypted"] if flavour.encrypted else []
+    if flavour.disk:
+        words.append(flavour.disk)
     if flavour.site:
         words.append(flavour.site)
     if flavour.network:
@@ -292,10 +293,30 @@ def encrypted(release):
     return cached(name, key, build) / "encrypted.img"
 
 
+def raid_members(release):
+    """The path of an ext4 image with the files `half0` and `half1`: the members of a RAID with the root file system."""
+    whole = root(release)
+
+    def build(work):
+        small, halves = work / "small.ext4", work / "disk"
+        run(["cp", "--sparse=always", whole, small])
+        run(["resize2fs", "-f", "-M", small])
+        halves.mkdir()
+        raid.split(small, [halves / "half0", halves / "half1"])
+        run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", halves, work / "raid.ext4", "1G"])
+        remove(halves)
+        small.unlink()
+
+    name = f"{release.architecture.prefix}raid-{release.suite}"
+    return cached(name, digest(whole.parent.name, Path(raid.__file__)), build) / "raid.ext4"
+
+
 def disk(release, case):
     """The path of the disk of a case."""
-    if case.encrypted:
+    if case.disk == "encrypted":
         return encrypted(release)
+    if case.disk == "raid":
+        return raid_members(release)
     return live(release) if case.storage == "live" else root(release, case.network)
 
 

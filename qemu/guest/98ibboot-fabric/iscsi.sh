@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# iscsi.sh [iser | chap USER PASSWORD | two]: in the far end's namespace, the disk that other cases boot from as an
-# iSCSI target, with `two` beside a target with a small disk in memory. All of it is the kernel's, so it outlives the
-# initramfs. The portal belongs to the namespace of who makes it; one of RDMA, which iser adds to it, to the initial one.
+# iscsi.sh [iser | chap USER PASSWORD | two | raid]: in the far end's namespace, the disk that other cases boot from as
+# an iSCSI target, with `two` beside a target with a small disk in memory; with `raid` each of the two files on the disk
+# is the disk of a target. All of it is the kernel's, so it outlives the initramfs. The portal belongs to the namespace of who makes it; one of RDMA, which iser adds to it, to the initial one.
 
 . /run/ibboot-fabric/lib.sh
 mkdir -p "$place/config"
@@ -33,6 +33,17 @@ enable() {
     echo 1 > "$group/enable" || failed "the target is not enabled"
 }
 
+if [ "${1:-}" = raid ]; then
+    mkdir -p "$place/halves"
+    mount -t ext4 /dev/vda "$place/halves" || failed "the disk cannot be mounted"
+    for half in half0 half1; do
+        file=$place/halves/$half
+        backstore "fileio_0/$half" "fd_dev_name=$file,fd_dev_size=$(stat -c %s "$file")"
+        share "$half"
+        enable
+    done
+    exit
+fi
 if [ "${1:-}" = two ]; then
     backstore rd_mcp_0/data rd_pages=256
     share data

@@ -87,10 +87,15 @@ nbd_server() {
     say "the server runs"
 }
 
-# iscsi_target [iser | chap USER PASSWORD | two]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
+# iscsi_target [iser | chap USER PASSWORD | two | raid]: the disk as an iSCSI target at the far end's 10.0.0.2 (iscsi.sh)
 iscsi_target() {
-    for module in virtio_blk target_core_iblock iscsi_target_mod ib_isert; do
-        [ "$module" = ib_isert ] && [ "${1:-}" != iser ] || modprobe "$module" || failed "modprobe $module"
+    case ${1:-} in
+        iser) more=ib_isert ;;
+        raid) more="target_core_file ext4" ;;
+        *) more= ;;
+    esac
+    for module in virtio_blk target_core_iblock iscsi_target_mod $more; do
+        modprobe "$module" || failed "modprobe $module"
     done
     wait_for 60 '[ -b /dev/vda ]'
     far sh "$place/iscsi.sh" "$@"

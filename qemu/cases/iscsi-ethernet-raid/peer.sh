@@ -1,0 +1,2 @@
+. /run/ibboot-fabric/lib.sh
+iscsi_target raid
