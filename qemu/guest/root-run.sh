@@ -35,4 +35,9 @@ if [ -e /run/ibboot/state.json ]; then
 fi
 journalctl -b -o short-monotonic --no-pager > journal.txt
 sh /usr/lib/ibboot-test/export.sh root
-systemctl poweroff --force --force
+# A case may end as an administrator ends a machine: systemd stops its units first.
+if [ -e /run/ibboot-test/orderly ]; then
+    systemctl poweroff --no-block
+else
+    systemctl poweroff --force --force
+fi
