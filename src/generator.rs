@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! systemd calls this program by another name as a generator of the initramfs (systemd.generator(7)).
 //! If the command line requests ibboot, `ibboot.service` starts before dracut's hooks, and dracut's
-//! cmdline stage needs no other reason to run.
+//! cmdline stage needs no other reason to run. `ibboot.service` starts without the kernel's log where that
+//! cannot be read.
 
 use std::fs;
 use std::path::Path;
@@ -27,13 +28,22 @@ const DROP_INS: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// The drop-in for a kernel whose log cannot be opened (`printk.devkmsg=off`, or no /dev/kmsg): systemd
+/// does not start a unit without its standard input.
+const WITHOUT_KERNEL_LOG: (&str, &str, &str) = (
+    "ibboot.service.d",
+    "50-no-kernel-log.conf",
+    "[Service]\nStandardInput=null\n",
+);
+
 /// Writes the drop-ins into `directory`, the first argument of a generator, if the command line of
-/// `root` requests something. An error names the file.
-pub fn generate(root: &Root, directory: &Path) -> Result<()> {
-    if Request::read(root).requested_by.is_none() {
-        return Ok(());
-    }
-    for (unit, name, content) in DROP_INS {
+/// `root` requests something. The one for a kernel log that cannot be opened (`has_log`) is written in any case,
+/// because a hook may request something later. An error names the file.
+pub fn generate(root: &Root, directory: &Path, has_log: bool) -> Result<()> {
+    let is_requested = Request::read(root).requested_by.is_some();
+    let requested = DROP_INS.iter().filter(|_| is_requested);
+    let without_log = Some(&WITHOUT_KERNEL_LOG).filter(|_| !has_log);
+    for (unit, name, content) in requested.chain(without_log) {
         let folder = directory.join(unit);
         let file = folder.join(name);
         fs::create_dir_all(&folder)
@@ -54,6 +64,10 @@ mod tests {
 
     /// The files that are generated in an image with these files.
     fn generated_in(files: &[(&str, &str)]) -> String {
+        generated_with(files, true)
+    }
+
+    fn generated_with(files: &[(&str, &str)], has_log: bool) -> String {
         let image = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = image.path().join(path);
@@ -61,7 +75,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let units = tempfile::tempdir().unwrap();
-        generate(&Root::new(image.path()), units.path()).unwrap();
+        generate(&Root::new(image.path()), units.path(), has_log).unwrap();
         let mut files = Vec::new();
         for folder in fs::read_dir(units.path()).unwrap() {
             for file in fs::read_dir(folder.unwrap().path()).unwrap() {
@@ -133,13 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn without_a_kernel_log_the_unit_starts_without_it_also_for_a_later_request() {
+        let files = [("proc/cmdline", "quiet"), ("etc/initrd-release", "")];
+        let expected =
+            "ibboot.service.d/50-no-kernel-log.conf: [Service]\nStandardInput=null\n";
+        assert_eq!(generated_with(&files, false), expected);
+        assert_eq!(generated_with(&files, true), "");
+    }
+
+    #[test]
     fn a_drop_in_that_cannot_be_written_is_an_error() {
         let image = tempfile::tempdir().unwrap();
         fs::create_dir(image.path().join("proc")).unwrap();
         fs::write(image.path().join("proc/cmdline"), "rd.ib=1").unwrap();
         let file = image.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = generate(&Root::new(image.path()), &file).unwrap_err();
+        let error = generate(&Root::new(image.path()), &file, true).unwrap_err();
         let path = file.join("sysinit.target.d/50-ibboot.conf");
         let expected = format!("{}: cannot be written: Not a directory", path.display());
         assert_eq!(error.to_string(), expected);

@@ -171,8 +171,9 @@ fn generate(arguments: &[String]) -> Result<u8> {
         let what = "no directory for units";
         Error::new(generator::NAME, what).kind(Kind::Usage)
     });
-    let done =
-        directory.and_then(|directory| generator::generate(&Root::new("/"), Path::new(directory)));
+    let done = directory.and_then(|directory| {
+        generator::generate(&Root::new("/"), Path::new(directory), kmsg::is_readable())
+    });
     Ok(match done {
         Ok(()) => 0,
         Err(error) => {

@@ -17,8 +17,10 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
         *) ibboot_reason="$ibboot_reason; the boot continues" ;;
     esac
     # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.
+    # With printk.devkmsg=off nobody may write to that log.
     { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
-        || printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0
+        || { [ ! -t 0 ] && [ ! /proc/self/fd/0 -ef /dev/null ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0; } 2> /dev/null \
+        || printf '%s\n' "ibboot: $ibboot_reason" > /dev/console
     unset ibboot_onfail ibboot_reason
 elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/requested ]; then
     # Nothing is requested yet: if a hook still requests something, zz-ibboot-complete.sh starts `ibboot up`

@@ -55,7 +55,8 @@ case $ibboot_verdict in
         ;;
     "failed reboot")
         # Level err: the console of a quiet boot must show this line.
-        printf '%s\n' "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg
+        { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
+            || printf '%s\n' "ibboot: rebooting in 10 s: $ibboot_reason" > /dev/console
         sleep 10
         { [ -n "$DRACUT_SYSTEMD" ] && systemctl --no-block --force reboot; } \
             || reboot -f -f || echo b > /proc/sysrq-trigger

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # Sourced by job.sh with systemd: if ibboot.service does not run and is not about to, sets ibboot_ended to
-# its state. What keeps systemd from starting the unit, such as a wrong drop-in or a kernel without
-# /dev/kmsg, may keep it from running ended.sh too.
+# its state. What keeps systemd from starting the unit, such as a wrong drop-in, may keep it from running
+# ended.sh too.
 
 # One line; systemctl orders the properties.
 # shellcheck disable=SC2046,SC2116
@@ -15,8 +15,6 @@ case " $ibboot_unit " in
     *" ActiveState=inactive "* | *" ActiveState=failed "*)
         # shellcheck disable=SC2034
         ibboot_ended="ibboot.service does not run: $ibboot_unit; see systemctl status ibboot.service"
-        # The line of ended.sh reaches nobody then.
-        [ -e /dev/kmsg ] || warn "ibboot: this kernel has no /dev/kmsg: $ibboot_ended"
         ;;
 esac
 unset ibboot_unit

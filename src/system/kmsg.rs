@@ -2,7 +2,7 @@
 //! The kernel log: writes this program's lines and reads the kernel's lines.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
@@ -84,13 +84,15 @@ impl KmsgLog {
     fn write(&self, level: Level, text: &str) {
         let line = record(level, text);
         let written = open_for_record().and_then(|mut file| file.write_all(line.as_bytes()));
+        let mut on_console = self
+            .console_from
+            .is_some_and(|from| severity(level) >= from);
         if written.is_err() {
             stderr::say(text);
+            // What the kernel prints on a `quiet` console; without systemd standard error is the console.
+            on_console |= level == Level::Error && !io::stderr().is_terminal();
         }
-        if self
-            .console_from
-            .is_some_and(|from| severity(level) >= from)
-        {
+        if on_console {
             say_on_console(text);
         }
     }
@@ -178,6 +180,12 @@ impl KernelWords {
 /// the first line of the text. EPERM: not root (kernel.dmesg_restrict).
 pub fn all_kernel_records() -> io::Result<Vec<(u64, String)>> {
     Ok(kernel_records(&mut open_log()?))
+}
+
+/// Whether the kernel's log can be opened. EPERM also for root with `printk.devkmsg=off`
+/// (kernel/printk/printk.c, devkmsg_open).
+pub fn is_readable() -> bool {
+    open_log().is_ok()
 }
 
 fn open_log() -> io::Result<File> {
