@@ -22,10 +22,12 @@ cut -d ' ' -f 1 /proc/modules | sort > modules.txt
 ip -o addr > addresses.txt
 systemctl list-units --failed --plain --no-legend > failed.txt
 find /run -path /run/ibboot-test -prune -o -path /run/ibboot-fabric -prune -o -print | sort > run.txt
-if [ -e /run/ibboot/state.json ]; then
-    ibboot facts > facts.json 2> facts.err
+if [ -e /run/ibboot/result ]; then
     ibboot check --all > check.txt 2>&1
     echo "$?" > check.exit
+fi
+if [ -e /run/ibboot/state.json ]; then
+    ibboot facts > facts.json 2> facts.err
     ibboot check --format json > check.json 2> check.err
     ibboot timeline > timeline.txt 2>&1
     ibboot timeline --format json > timeline.json 2> timeline.err
