@@ -149,8 +149,7 @@ mod tests {
     #[test]
     fn without_a_kernel_log_the_unit_starts_without_it_also_for_a_later_request() {
         let files = [("proc/cmdline", "quiet"), ("etc/initrd-release", "")];
-        let expected =
-            "ibboot.service.d/50-no-kernel-log.conf: [Service]\nStandardInput=null\n";
+        let expected = "ibboot.service.d/50-no-kernel-log.conf: [Service]\nStandardInput=null\n";
         assert_eq!(generated_with(&files, false), expected);
         assert_eq!(generated_with(&files, true), "");
     }

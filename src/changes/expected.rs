@@ -3,9 +3,12 @@
 //! requested of each interface, including what leases granted.
 
 use super::Ground;
-use crate::facts::select::Ports;
+use std::collections::BTreeSet;
+
+use crate::facts::select::{self, Ports};
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::plan::Step;
+use crate::rdma::types::LinkLayer;
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{Expectation, LinkWish};
 use crate::wish::ipoib::IpoibWish;
@@ -20,6 +23,10 @@ pub struct Expected<'a> {
     /// IPoIB interfaces, including bonds' slaves.
     pub interfaces: Vec<Interface<'a>>,
     pub bonds: Vec<Bond<'a>>,
+    /// The Ethernet interfaces of ports that are named, or that count for `all` or `eth:`. A RoCE port is
+    /// ACTIVE only while its interface is up, and no other program of the initramfs sets an interface
+    /// without address up. Other interfaces are not ours.
+    pub(super) ethernet: Vec<&'a Netdev>,
 }
 
 /// An IPoIB interface on one port.
@@ -90,8 +97,28 @@ impl<'a> Expected<'a> {
             links: &expectation.links,
             interfaces,
             bonds: bonds.collect(),
+            ethernet: ethernet(expectation, &ports, facts),
         }
     }
+}
+
+fn ethernet<'a>(expectation: &Expectation, ports: &Ports<'a>, facts: &'a Facts) -> Vec<&'a Netdev> {
+    let links = expectation.links.iter();
+    let named = links
+        .flat_map(|link| select::named(link, link.target.as_str(), link.target.selector(), facts));
+    let is_meant = |any: &&LinkWish| {
+        any.refused.is_none() && (any.required || any.link_layer == Some(LinkLayer::Ethernet))
+    };
+    let counted = expectation.any_port.iter().filter(is_meant);
+    let names: BTreeSet<&str> = named
+        .chain(counted.flat_map(|any| ports.of(any)))
+        .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
+        .filter_map(|found| found.port.netdev.as_deref())
+        .collect();
+    names
+        .into_iter()
+        .filter_map(|name| facts.netdev(name))
+        .collect()
 }
 
 impl<'a> Interface<'a> {

@@ -5,9 +5,8 @@
 
 use super::{Draft, Expected, Interface, Need, Setting, What, Writing, ground};
 use crate::error::Error;
-use crate::facts::{Netdev, rules, select};
+use crate::facts::{Netdev, rules};
 use crate::hardware::HardwareType;
-use crate::rdma::types::LinkLayer;
 use crate::wish::ipoib::{FULL_MEMBER, IpoibWish, RequestedMtu};
 
 impl Draft<'_> {
@@ -114,21 +113,9 @@ impl Draft<'_> {
         }
     }
 
-    /// Sets the Ethernet interfaces of named links up: a RoCE port is ACTIVE only while its
-    /// interface is up, and no other program of the initramfs sets an interface without address up.
-    /// Other interfaces are not ours.
+    /// Sets the Ethernet interfaces up.
     pub(super) fn ethernet(&mut self, expected: &Expected<'_>) {
-        let facts = self.facts;
-        let links = expected.links.iter();
-        let mut names: Vec<&str> = links
-            .flat_map(|link| {
-                select::named(link, link.target.as_str(), link.target.selector(), facts)
-            })
-            .filter(|found| found.port.link_layer == Some(LinkLayer::Ethernet))
-            .filter_map(|found| found.port.netdev.as_deref())
-            .collect();
-        names.sort_unstable();
-        for netdev in names.into_iter().filter_map(|name| facts.netdev(name)) {
+        for netdev in expected.ethernet.iter().copied() {
             self.ethernet_up(netdev);
         }
     }

@@ -132,7 +132,8 @@ pub(super) const GROUP: Group = Group {
             default: "all ports that the command line names; if it names none, any one port",
             help: "The ports that must be verified before the boot continues: every one, any one, any N, or exactly \
                    the selected ones (16 at most). ibboot also brings up a port that is not required, and only \
-                   reports its failure. If a list has an invalid selector, the valid ones stay required; ibboot \
+                   reports its failure. The Ethernet interface of a port that is named, or that counts for all or \
+                   eth:, is set up, since a RoCE port is ACTIVE only then. If a list has an invalid selector, the valid ones stay required; ibboot \
                    reports what an invalid value leaves required.\n\n\
                    all means every HCA on the PCI bus, with or without an RDMA device: an HCA whose driver is not \
                    loaded or did not bind it fails, also after boot. HCAs are PCI functions of the classes 0207 and \
