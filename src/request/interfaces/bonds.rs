@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: the bonds of IPoIB interfaces, from the named interfaces.
+//! PURE: what a `bond=` requests: the bond, and its place among the named interfaces.
 
-use kernel_cmdline::{Arguments, Bond};
+use kernel_cmdline::{Arguments, Bond, Interface};
 
-use crate::request::interfaces::{InterfaceWish, Key, bonds_of, is_single, key};
+use super::identity::{Key, bonds_of, is_single, key};
+use super::{Collected, InterfaceWish};
 use crate::wish::bond::{BondWish, MODE};
+use crate::wish::ipoib::RequestedMtu;
 use crate::wish::origin::{Requested, origin, requested};
 use crate::wish::selector::Selector;
+
+impl Collected<'_, '_> {
+    /// Adds the interfaces of bonds, and the bonds.
+    pub(super) fn bonded(&mut self) {
+        let arguments = self.arguments;
+        for bond in bonds_of(arguments) {
+            let slaves = bond.value.slaves.iter();
+            for slave in slaves.filter(|slave| is_single(arguments, slave)) {
+                self.add(&bond.with(*slave), |ipoib| {
+                    ipoib.bond.get_or_insert_with(|| bond.value.name.to_owned());
+                });
+            }
+            self.add(&bond.with(Interface::Name(bond.value.name)), |ipoib| {
+                ipoib.mtu = ipoib.mtu.or(bond.value.mtu.map(RequestedMtu::Bytes));
+            });
+        }
+    }
+}
 
 /// Moves the bonds out of `interfaces`. Refuses the interfaces that are not possible because of a
 /// bond.

@@ -6,8 +6,10 @@ use std::mem::discriminant;
 
 use kernel_cmdline::{Arguments, Interface, Ip, Method, Methods, Spanned};
 
-use crate::request::interfaces::{bonds_of, is_infiniband, is_single, key};
+use super::Collected;
+use super::identity::{bonds_of, is_infiniband, is_single, key};
 use crate::request::unquoted;
+use crate::wish::origin::origin;
 
 /// The interface of `bootdev=`, otherwise of `BOOTIF=`, of any kind.
 fn named<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interface<'b>>> {
@@ -58,7 +60,7 @@ pub fn unaddressed<'b>(arguments: &Arguments<'b>) -> Option<Spanned<'b, Interfac
 
 /// The implied `ip=` of a boot device without any `ip=`: DHCP, if a network is needed (`ifup.sh`,
 /// "no ip option directed at our interface"; nm-initrd-generator: method=auto).
-pub fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
+fn implied<'b>(arguments: &Arguments<'b>) -> Option<Ip<'b>> {
     let method = match arguments.network_root().map(|root| root.value) {
         Some("dhcp6") => Method::Dhcp6,
         Some("either6") => Method::Either6,
@@ -112,6 +114,54 @@ fn has_wrong_ip(arguments: &Arguments<'_>) -> bool {
 fn needs_network(arguments: &Arguments<'_>) -> bool {
     let neednet = arguments.neednet.is_some_and(|neednet| neednet.value);
     neednet || arguments.waits_for_network().is_some()
+}
+
+impl Collected<'_, '_> {
+    /// `bootdev=` and `BOOTIF=`.
+    pub(super) fn booted(&mut self) {
+        let arguments = self.arguments;
+        let bootdev = arguments.net.bootdev.iter();
+        for interface in bootdev.filter(|bootdev| is_infiniband(arguments, &bootdev.value)) {
+            self.add(interface, |_| ());
+        }
+        // bootdev= has precedence: the address may be that of another port.
+        let bootif = arguments.boot_interface();
+        let bootif = bootif.filter(|_| arguments.net.bootdev.is_none());
+        if let Some(bootif) = bootif.filter(|bootif| bootif.value.is_infiniband()) {
+            self.add(&bootif.with(Interface::Address(bootif.value)), |_| ());
+        }
+    }
+
+    /// Adds what an `ip=` without an interface, or no `ip=`, requests of the boot device.
+    pub(super) fn boot_addresses(&mut self) {
+        let arguments = self.arguments;
+        let Some(device) = unaddressed(arguments) else {
+            return;
+        };
+        let anywhere = arguments.net.ip.iter();
+        for ip in anywhere.filter(|ip| ip.value.interface.is_none()) {
+            self.ip(&ip.value, &device);
+            let key = key(arguments, &device.value);
+            if let Some(found) = self.find(&key) {
+                found.value.follows.push(origin(ip));
+            }
+        }
+        if let Some(ip) = implied(arguments) {
+            self.ip(&ip, &device);
+        }
+    }
+
+    /// Marks the interface that the root file system uses: the boot device, otherwise the interface
+    /// of the first `ip=`, as in dracut.
+    pub(super) fn mark_boot_device(&mut self) {
+        let arguments = self.arguments;
+        let device = boot_device(arguments).map(|device| device.value);
+        let mut named = arguments.net.ip.iter().filter(|_| !is_named(arguments));
+        let boot = device.or_else(|| named.find_map(|ip| ip.value.interface));
+        if let Some(found) = boot.and_then(|boot| self.find(&key(arguments, &boot))) {
+            found.value.ipoib.boot = true;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PURE: what an `ip=` requests in addition to its static addresses: DHCP, DHCPv6, IPv6
+//! PURE: what an `ip=` requests of its interface: static addresses, DHCP, DHCPv6, IPv6
 //! autoconfiguration.
 
-use kernel_cmdline::{Arguments, Ip, Limit, Method};
+use kernel_cmdline::{Arguments, Interface, Ip, Limit, Method, Spanned};
 
+use super::Collected;
+use super::identity::is_infiniband;
 use crate::dhcp::identity::RequestedId;
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v6::Dhcp6Wish;
 use crate::dhcp::v6::information::InformationWish;
+use crate::inet::Address;
 use crate::request::root;
-use crate::wish::ipoib::{Autoconf, Family, IpoibWish, SecondFamily};
+use crate::wish::ipoib::{Autoconf, Family, IpoibWish, RequestedMtu, SecondFamily};
 use crate::wish::origin::{Origin, origin};
 
 /// `either6`: seconds to wait for a router (`rd.net.timeout.ipv6auto=`); the kernel has sent three
@@ -21,6 +24,47 @@ const SECOND_FAMILY_S: u32 = 20;
 /// Maximum of characters in option 60: its length is one byte, and a character has up to four
 /// bytes.
 const VENDOR_CLASS: usize = 63;
+
+impl Collected<'_, '_> {
+    pub(super) fn ips(&mut self) {
+        let arguments = self.arguments;
+        let ours = |ip: &Ip<'_>| ip.interface.is_some_and(|i| is_infiniband(arguments, &i));
+        for ip in arguments.net.ip.iter().filter(|ip| ours(&ip.value)) {
+            if let Some(interface) = ip.value.interface {
+                self.ip(&ip.value, &ip.with(interface));
+            }
+        }
+    }
+
+    /// Adds what an `ip=` requests of this interface.
+    pub(super) fn ip(&mut self, ip: &Ip<'_>, interface: &Spanned<'_, Interface<'_>>) {
+        let arguments = self.arguments;
+        let is_static = ip.methods.iter().all(|method| method.is_static());
+        self.change(interface, |found| {
+            let ipoib = &mut found.ipoib;
+            let is_left = !addressed(arguments, ip, ipoib) && !is_static;
+            found.left |= is_left;
+            // Beside the address of a server, as nm-initrd-generator and systemd-network-generator
+            // set it.
+            if let Some(client) = ip.client.filter(|_| !is_left) {
+                let host = Address::host(client.address);
+                ipoib.addresses.push(Address {
+                    prefix: client.prefix.unwrap_or(host.prefix),
+                    ..host
+                });
+                ipoib.gateways.extend(ip.gateway);
+            }
+            // The boot server too, which dracut uses for a root file system that names no server.
+            if !is_left {
+                ipoib.peer = ip.peer.map(|peer| peer.address).or(ipoib.peer);
+            }
+            let hostname = ip.hostname.map(str::to_owned);
+            ipoib.hostname = hostname.or_else(|| ipoib.hostname.take());
+            ipoib.dns.extend(ip.dns1.into_iter().chain(ip.dns2));
+            ipoib.mtu = ip.mtu.map(RequestedMtu::Bytes).or(ipoib.mtu);
+        });
+    }
+}
 
 /// The IPv6 autoconfiguration that an `ip=` requests, if any. `either6` tries a router first.
 fn autoconf(ip: &Ip<'_>) -> Option<Autoconf> {
@@ -41,7 +85,7 @@ pub fn is_addressed(ip: &Ip<'_>) -> bool {
 }
 
 /// Adds the dynamic methods of an `ip=`; false if it has none that ibboot carries out.
-pub(super) fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut IpoibWish) -> bool {
+fn addressed(arguments: &Arguments<'_>, ip: &Ip<'_>, ipoib: &mut IpoibWish) -> bool {
     ipoib.dhcp = dhcp(arguments, ip).or(ipoib.dhcp.take());
     ipoib.dhcp6 = dhcp6(arguments, ip).or(ipoib.dhcp6.take());
     ipoib.autoconf = autoconf(ip).or(ipoib.autoconf);
