@@ -12,7 +12,8 @@ use crate::request::Request;
 use crate::system::root::Root;
 use crate::system::terminal::Terminal;
 use crate::verify::checks::Id;
-use crate::verify::report::{LinkReport, OtherPorts, Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::{LinkReport, OtherPorts, Report};
 use crate::verify::text::colour;
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::{Depth, Expectation};
@@ -345,7 +346,7 @@ mod tests {
     use crate::plan::{Inventory, plan};
     use crate::rdma::types::{Guid, PortState};
     use crate::rdma::{parse, types::LinkLayer};
-    use crate::verify::report::Finding;
+    use crate::verify::finding::Finding;
     use crate::verify::verify;
     use crate::wish::expectation::{LinkWish, Target};
 

@@ -23,7 +23,8 @@ use crate::system::decoder::{LOST, decode};
 use crate::system::readiness::watched;
 use crate::system::root::Root;
 use crate::verify::checks::Id;
-use crate::verify::report::{Finding, LinkReport, Report, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::{LinkReport, Report};
 
 /// The kernel reports the end of each query, unless the request cannot be sent or the port is removed
 /// meanwhile.

@@ -13,7 +13,8 @@ use crate::rdma::cm::{Cm, DEVICE};
 use crate::rdma::reach::{Answer, Next, Server, ServerAnswer, hear};
 use crate::rdma::types::Guid;
 use crate::system::readiness::watched;
-use crate::verify::report::{Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::Report;
 
 /// Timeout for the address of the neighbour, and for the path (ms).
 const RESOLVE_MS: u32 = 3000;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::verify::checks::Id;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::Expectation;
 
 /// When the wait of each interface ends, by the name of its link.
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
     use crate::plan::tests::planned;
-    use crate::verify::report::Finding;
+    use crate::verify::finding::Finding;
     use crate::verify::verify;
 
     #[test]

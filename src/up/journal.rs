@@ -134,7 +134,8 @@ fn key(phase: Phase, object: &str) -> String {
 mod tests {
     use super::*;
     use crate::verify::checks::Id;
-    use crate::verify::report::{Finding, LinkReport};
+    use crate::verify::finding::Finding;
+    use crate::verify::report::LinkReport;
     use crate::wish::expectation::LinkWish;
 
     #[test]

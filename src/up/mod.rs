@@ -66,7 +66,8 @@ use crate::system::clock::boottime_ns;
 use crate::system::modules::Index;
 use crate::system::net::Net;
 use crate::system::root::Root;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::{LinkReport, Report};
 use crate::verify::verify;
 use crate::wish::expectation::{Expectation, Require};
 

@@ -24,7 +24,8 @@ use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::directory::Directory;
 use crate::system::notify::Manager;
 use crate::system::root::Root;
-use crate::verify::report::{LinkReport, Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::{Expectation, Require};
 use crate::wish::ipoib::IpoibWish;
 
@@ -417,7 +418,7 @@ mod tests {
     use super::*;
     use crate::plan::tests::planned;
     use crate::verify::checks::Id;
-    use crate::verify::report::Finding;
+    use crate::verify::finding::Finding;
     use crate::wish::expectation::{LinkWish, Target};
 
     fn link(target: &str, finding: Finding) -> LinkReport {

@@ -199,7 +199,7 @@ mod tests {
     use crate::plan::tests::planned;
     use crate::rdma::types::{Guid, LinkLayer, PortState};
     use crate::system::root::Root;
-    use crate::verify::report::Status;
+    use crate::verify::finding::Status;
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
 

@@ -192,7 +192,8 @@ mod tests {
     use crate::rdma::types::LinkLayer;
     use crate::system::clock::SECOND;
     use crate::up::voice::tests::{init, link};
-    use crate::verify::report::{Finding, LinkReport, ServerReport};
+    use crate::verify::finding::Finding;
+    use crate::verify::report::{LinkReport, ServerReport};
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
 

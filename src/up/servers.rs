@@ -14,7 +14,8 @@ use super::part::{Judged, Part, Pauses, Wake, jitter, next};
 use crate::ask::servers::ask;
 use crate::facts::Facts;
 use crate::rdma::reach::{Answer, Server, ServerAnswer};
-use crate::verify::report::{Report, Status};
+use crate::verify::finding::Status;
+use crate::verify::report::Report;
 
 /// From the end of a test to the next test of the same server. A test queries the subnet administrator
 /// for the path.
@@ -134,7 +135,8 @@ impl Part for Servers {
 mod tests {
     use super::*;
     use crate::verify::checks::Id;
-    use crate::verify::report::{Finding, ServerReport};
+    use crate::verify::finding::Finding;
+    use crate::verify::report::ServerReport;
 
     fn server() -> Server {
         Server {

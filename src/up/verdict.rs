@@ -101,7 +101,8 @@ mod tests {
     use crate::plan::tests::planned;
     use crate::system::root::Root;
     use crate::verify::checks::Id;
-    use crate::verify::report::{Finding, ServerReport, Status};
+    use crate::verify::finding::{Finding, Status};
+    use crate::verify::report::ServerReport;
     use crate::verify::verify;
     use crate::wish::expectation::Depth;
 

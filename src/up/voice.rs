@@ -7,7 +7,8 @@ use crate::rdma::types::LinkLayer;
 use crate::system::clock::SECOND;
 use crate::verify::SWEEPING;
 use crate::verify::checks::{Awaits, Id};
-use crate::verify::report::{Finding, LinkReport, Report, ServerReport, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::{LinkReport, Report, ServerReport};
 use crate::wish::bond::BondWish;
 use crate::wish::expectation::{Expectation, Target};
 

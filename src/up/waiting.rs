@@ -10,8 +10,9 @@ use crate::error::printable;
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
 use crate::verify::checks::Id;
+use crate::verify::finding::Finding;
 use crate::verify::ports;
-use crate::verify::report::{Finding, LinkReport, Report};
+use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::Expectation;
 
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].

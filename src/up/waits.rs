@@ -109,7 +109,8 @@ impl Known {
 mod tests {
     use super::*;
     use crate::verify::checks::Id;
-    use crate::verify::report::{Finding, LinkReport};
+    use crate::verify::finding::Finding;
+    use crate::verify::report::LinkReport;
     use crate::wish::expectation::LinkWish;
 
     fn link(name: Option<&str>, check: Option<Id>) -> LinkReport {

@@ -4,7 +4,7 @@
 use super::checks::Id;
 use super::object::Bond;
 use crate::facts::{Facts, Netdev};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::bond::{BondFacts, BondWish, MODE};
 
 /// Finding of `bond.present`: an interface of this name exists and is a bond.
@@ -125,7 +125,7 @@ pub fn options(wish: &BondWish, bond: &BondFacts) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::report::Status;
+    use crate::verify::finding::Status;
 
     fn slave(name: &str, carrier: Option<bool>) -> Netdev {
         Netdev {

@@ -7,7 +7,7 @@ use super::port;
 use crate::facts::{Facts, Netdev, PortRef, rules};
 use crate::rdma::mad::Group;
 use crate::rdma::sa::{Answer, SaAnswer};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::ipoib::FULL_MEMBER;
 
 fn contact<'a>(netdev: &Netdev, facts: &'a Facts) -> Option<&'a SaAnswer> {

@@ -9,7 +9,7 @@ use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES, SWITCH};
 use super::{bond, carrier, degraded, interface, lease, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::storage::Protocol;
 
 /// Severity of a failed check.

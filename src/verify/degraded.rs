@@ -6,7 +6,7 @@ use super::object::Port;
 use crate::facts::pcie::PcieLink;
 use crate::facts::{self, Facts, PortRef, rules};
 use crate::rdma::types::LinkLayer;
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 
 /// Whether an InfiniBand link works with one of its four lanes. A port with two lanes may be half of
 /// a splitter cable; a plane of an XDR port has one lane; SDR may stand for an unknown speed, whose

@@ -4,7 +4,7 @@
 use super::checks::Id;
 use crate::facts::{Device, Facts};
 use crate::system::drivers::{self, Family};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::Means;
 

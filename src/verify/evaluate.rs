@@ -14,8 +14,9 @@ use crate::facts::granted::expected;
 use crate::facts::select::{self, Pinned, Ports};
 use crate::facts::{Facts, Function, Netdev, PortRef, Unread, functions, rules};
 use crate::rdma::types::{Identity, LinkLayer};
+use crate::verify::finding::{Finding, Status};
 use crate::verify::report::{
-    Finding, LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport, Status,
+    LinkReport, ModuleReport, OtherPorts, Report, RootReport, ServerReport,
 };
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{

@@ -14,7 +14,7 @@ use crate::inet::{Address, Route};
 use crate::rdma::types::PortState;
 use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::ipoib::{self, Autoconf, FULL_MEMBER, IpoibWish, RequestedMtu};
 
 /// Finding of `ipoib.present`: the port has the interface.
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
     use crate::dhcp::v6::lease::Lease;
     use crate::facts::FoundAddress;
-    use crate::verify::report::Status;
+    use crate::verify::finding::Status;
 
     #[test]
     fn a_gateway_is_blamed_only_if_nothing_leads_there() {

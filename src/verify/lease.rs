@@ -7,7 +7,7 @@ use crate::dhcp::{Granted, v4, v6};
 use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Renewer};
 use crate::inet::is_link_local;
 use crate::system::clock::SECOND;
-use crate::verify::report::{Finding, Status};
+use crate::verify::finding::{Finding, Status};
 use crate::wish::ipoib::{Autoconf, Family, IpoibWish};
 
 /// The hint if nothing renews a lease.

@@ -4,10 +4,12 @@
 
 mod bond;
 pub mod carrier;
+mod causes;
 pub mod checks;
 mod degraded;
 pub mod elsewhere;
 mod evaluate;
+pub mod finding;
 pub mod guide;
 mod interface;
 mod lease;

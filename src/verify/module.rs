@@ -5,7 +5,7 @@ use super::checks::Id;
 use crate::facts::Facts;
 use crate::system::drivers;
 use crate::system::modules::InitState;
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::expectation::ModuleWish;
 
 /// Finding of `module.live`: the module is built in or its init function has returned.
@@ -59,7 +59,7 @@ pub fn netns(wish: &ModuleWish, facts: &Facts) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::report::Status;
+    use crate::verify::finding::Status;
 
     #[test]
     fn a_module_is_live_once_its_init_function_has_returned() {

@@ -10,7 +10,8 @@ use kernel_cmdline::is_plain;
 use crate::error::{Error, printable};
 use crate::rdma::parse;
 use crate::verify::checks::Id;
-use crate::verify::report::{Finding, LinkReport, ModuleReport, Report, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::{LinkReport, ModuleReport, Report};
 
 /// `n of m links verified`.
 fn count(report: &Report) -> String {

@@ -10,7 +10,7 @@ use crate::facts::{self, Facts, Function, Netdev, PortRef, Role, rules, select};
 use crate::hardware::HardwareType;
 use crate::rdma::sa::{Answer, Contact};
 use crate::rdma::types::{LinkLayer, NetnsMode, NodeType, PhysState, PortState};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::{Means, Selector};
 
@@ -538,7 +538,7 @@ mod tests {
     use super::*;
     use crate::facts::Device;
     use crate::rdma::types::Guid;
-    use crate::verify::report::Status;
+    use crate::verify::finding::Status;
 
     #[test]
     fn what_to_do_about_a_port_that_is_not_active_names_its_guid() {

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use crate::facts::{Device, Facts, Function, PortRef, functions};
-use crate::verify::report::{Finding, OtherPorts};
+use crate::verify::finding::Finding;
+use crate::verify::report::OtherPorts;
 
 /// Maximum of names in one line.
 pub const SHOWN: usize = 8;

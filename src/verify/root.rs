@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use super::checks::Id;
 use crate::facts::{DiskPath, Facts, Netdev, RootMount};
 use crate::rdma::types::Connection;
-use crate::verify::report::{Finding, LinkReport, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::LinkReport;
 use crate::wish::expectation::RootWish;
 use crate::wish::storage::{Protocol, Transport};
 

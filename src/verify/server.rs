@@ -6,7 +6,7 @@ use super::object::Server;
 use crate::facts::Facts;
 use crate::rdma::reach::{self, Answer};
 use crate::rdma::types::{Guid, NodeType};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 
 /// The finding about a server; skipped unless the links are as expected.
 pub fn answers(server: &Server<'_>, facts: &Facts) -> Finding {

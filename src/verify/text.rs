@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PURE: a report for people: the whole table, and a summary.
 
-use std::cmp::Reverse;
-
 use crate::error::printable;
 use crate::system::terminal::{Colour, Terminal};
 use crate::verify::checks::Id;
-use crate::verify::report::{Finding, LinkReport, Report, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::{LinkReport, Report};
 
 impl Report {
     /// One line for each module, link, server and invalid argument; the checks follow their link.
@@ -163,50 +162,7 @@ impl Report {
     pub fn has_required(&self) -> bool {
         self.links.iter().any(|link| link.required)
     }
-
-    /// What causes the verdict, the worst first, of equals the required objects before the others:
-    /// `CHECK of OBJECT`, the number of ports if no link explains the verdict, invalid arguments.
-    fn causes(&self) -> Vec<String> {
-        let of = |finding: &Finding, object: &str| {
-            let cause = format!("{} of {}", finding.check.row().name, printable(object));
-            (finding.status, cause)
-        };
-        let link = |link: &LinkReport| {
-            let (_, cause) = of(link.trouble()?, &link.object());
-            Some((link.status, cause))
-        };
-        let (required, optional): (Vec<&LinkReport>, Vec<&LinkReport>) = self
-            .links
-            .iter()
-            .partition(|link| link.required && !link.is_good());
-        let modules = self.modules.iter().filter(|m| m.finding.needs_attention());
-        let servers = self.servers.iter().filter(|s| s.finding.needs_attention());
-        let root = self.root.iter().flat_map(|root| &root.findings);
-        let causes = required.into_iter().filter_map(link);
-        let causes = causes.chain(servers.map(|s| of(&s.finding, &s.server.to_string())));
-        let causes = causes.chain(root.filter(|f| f.needs_attention()).map(|f| of(f, "root")));
-        let causes = causes.chain(optional.into_iter().filter_map(link));
-        let shortfall = self.shortfall.iter();
-        let shortfall = shortfall.filter(|_| !self.is_explained_by_link());
-        let causes = causes.chain(shortfall.map(|_| (self.status, TOO_FEW.to_owned())));
-        let causes = causes.chain(modules.map(|m| of(&m.finding, &m.name)));
-        let complaints = self.complaints.iter();
-        let mut causes: Vec<(Status, String)> = causes
-            .chain(complaints.map(|_| (Status::Unknown, INVALID.to_owned())))
-            .collect();
-        // The verdict does not depend on what is worse than itself: that is at most a warning.
-        let weight = |status: Status| match status > self.status {
-            true => Status::Warning,
-            false => status,
-        };
-        causes.sort_by_key(|(status, _)| Reverse((weight(*status), *status)));
-        causes.into_iter().map(|(_, cause)| cause).collect()
-    }
 }
-
-/// The causes that are no check.
-const TOO_FEW: &str = "too few verified ports";
-const INVALID: &str = "an invalid argument";
 
 /// The colour of a status.
 pub fn colour(status: Status) -> Option<Colour> {

@@ -5,7 +5,7 @@
 use super::checks::Id;
 use super::object::{Interface, Object};
 use crate::facts::{Facts, PortRef, Unended, rules};
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::selector::{Means, Selector};
 
 /// Takes the writes into account. While the types of its card's ports are written, a port is not
@@ -90,8 +90,8 @@ mod tests {
     use crate::facts::{Device, Netdev, Port};
     use crate::hardware::HardwareType;
     use crate::verify::checks::Id;
+    use crate::verify::finding::Status;
     use crate::verify::object::Link;
-    use crate::verify::report::Status;
     use crate::wish::expectation::LinkWish;
     use crate::wish::ipoib::{IpoibFacts, IpoibWish};
 

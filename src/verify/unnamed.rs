@@ -9,7 +9,7 @@ use crate::facts::{Facts, Function, PortRef};
 use crate::rdma::types::LinkLayer;
 use crate::system::drivers::IPOIB;
 use crate::system::modules::InitState;
-use crate::verify::report::Finding;
+use crate::verify::finding::Finding;
 use crate::wish::expectation::LinkWish;
 use crate::wish::selector::Means;
 

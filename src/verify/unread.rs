@@ -10,7 +10,8 @@ use crate::facts::role::Role;
 use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
 use crate::system::BOOT_ID;
 use crate::system::pci::PCI;
-use crate::verify::report::{Finding, LinkReport, Status};
+use crate::verify::finding::{Finding, Status};
+use crate::verify::report::LinkReport;
 use crate::wish::expectation::{Expectation, Require, Target};
 use crate::wish::ipoib::IpoibWish;
 

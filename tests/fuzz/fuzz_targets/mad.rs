@@ -17,7 +17,7 @@ use ibboot::rdma::sa::{Answer, Heard, Interview, Next, PATIENT, QUICK, SaAnswer}
 use ibboot::rdma::umad::Received;
 use ibboot::rdma::types::Rate;
 use ibboot::system::decoder::Format;
-use ibboot::verify::report::Finding;
+use ibboot::verify::finding::Finding;
 use ibboot::verify::carrier;
 use libfuzzer_sys::fuzz_target;
 
