@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES, SWITCH};
-use super::{bond, carrier, degraded, interface, lease, module, port, root, server};
+use super::{bond, carrier, degraded, interface, lease, link, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::finding::Finding;
 use crate::wish::storage::Protocol;
@@ -192,7 +192,7 @@ table! {
         awaits: Setting,
         files: [],
         applies: link(|link, _| link.is_refused()),
-        evaluate: |link, _| port::refused(link.wish),
+        evaluate: |link, _| link::refused(link.wish),
     }
     HcaDevice {
         name: "hca.device",
@@ -204,7 +204,7 @@ table! {
         awaits: Driver,
         files: [IDENTITY, FUNCTIONS, &[NETNS_MODE]],
         applies: function(|_, _| true),
-        evaluate: |function, _| port::device_of(function),
+        evaluate: |function, _| link::device_of(function),
     }
     DevicePresent {
         name: "device.present",
@@ -216,7 +216,7 @@ table! {
         awaits: Driver,
         files: [IDENTITY, &[NETNS_MODE]],
         applies: link(|link, _| !link.is_refused()),
-        evaluate: port::present,
+        evaluate: link::present,
     }
     DeviceAnswers {
         name: "device.answers",
