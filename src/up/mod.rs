@@ -41,6 +41,7 @@ pub use dry_run::Next;
 pub use early::bring_up;
 pub use outcome::stillborn;
 mod tries;
+mod troubles;
 mod verdict;
 mod voice;
 mod waiting;
@@ -412,7 +413,7 @@ impl<'p, 'l> Walk<'p, 'l> {
         let safety = self.sight.looked() + self.parts.watch.interval(self.sight.is_any_silent());
         // An event may be lost: these looks are at everything.
         let everything = line.map_or(safety, |line| line.min(safety));
-        let grown = self.journal.waiting.next_grown(boottime_ns());
+        let grown = self.journal.waiting.troubles.next_grown(boottime_ns());
         let grown = grown.map(|after| Instant::now() + after);
         let due = grown.into_iter().chain(self.families.due());
         let soon = due.fold(everything, Instant::min);

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::progress::{Need, blocking, progress};
-use super::voice::{self, Subject, Underway};
+use super::troubles::Troubles;
+use super::voice::{Subject, Underway};
 use crate::error::printable;
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::{notify::Manager, plymouth};
-use crate::verify::checks::Id;
-use crate::verify::finding::Finding;
 use crate::verify::ports;
 use crate::verify::report::{LinkReport, Report};
 use crate::wish::expectation::Expectation;
@@ -18,9 +17,6 @@ use crate::wish::expectation::Expectation;
 /// A link that changes without end fills no log: so many changes of it are logged in [`WINDOW_NS`].
 const LOGGED: u32 = 30;
 const WINDOW_NS: u64 = 60 * SECOND;
-/// A trouble is not blamed while its driver is at work, but a card that logs errors without end is:
-/// after so many changes.
-const BUSY: u32 = 5;
 /// When the first line about the whole wait appears on the console, and how often it is repeated.
 const FIRST: Duration = Duration::from_secs(5);
 pub const EVERY: Duration = Duration::from_secs(15);
@@ -30,8 +26,8 @@ pub const EVERY: Duration = Duration::from_secs(15);
 pub struct Waiting {
     /// By key of the subject: the sentence that is true, and whether it was logged.
     logged: BTreeMap<String, (String, bool)>,
-    /// By key of the subject.
-    troubles: BTreeMap<String, Trouble>,
+    /// Since when each subject has its trouble.
+    pub troubles: Troubles,
     /// By key of the subject: how many of its changes were counted.
     brakes: BTreeMap<String, Brake>,
     /// The number of lines about the whole wait.
@@ -39,28 +35,6 @@ pub struct Waiting {
     splash: plymouth::Message,
     /// The verdict is known: the boot does not wait any more.
     is_over: bool,
-    /// At the last look.
-    underway: Underway,
-}
-
-/// The check of a subject that fails; times in ns since kernel start.
-#[derive(Debug, Clone)]
-struct Trouble {
-    check: Id,
-    found: Option<String>,
-    /// How often `found` has changed while nothing was underway.
-    changes: u32,
-    since_ns: u64,
-    /// From when on the trouble counts as unusual: not while something is underway that may end it.
-    blamed_ns: u64,
-}
-
-impl Trouble {
-    /// Whether the driver has shown more or less since the last look: the driver is at work.
-    fn is_of_busy_driver(&self, finding: &Finding) -> bool {
-        let has_changed = self.found != finding.found;
-        Underway::Drivers.may_end(self.check) && has_changed && self.changes < BUSY
-    }
 }
 
 /// How many changes of one subject there were, and since when they are counted.
@@ -92,49 +66,10 @@ impl Waiting {
     /// Logs what changed. Nothing that may still end by what is underway is a fault.
     pub fn log_changes(&mut self, report: &Report, underway: Underway, now_ns: u64) {
         let subjects = Subject::all(report);
-        self.date(&subjects, underway, now_ns);
+        self.troubles.date(&subjects, underway, now_ns);
         for (level, line) in self.news(&subjects, now_ns) {
             log::log!(level, "{line}");
         }
-    }
-
-    /// Dates the trouble of each subject.
-    fn date(&mut self, subjects: &[Subject<'_>], underway: Underway, now_ns: u64) {
-        let known = std::mem::take(&mut self.troubles);
-        let before = std::mem::replace(&mut self.underway, underway);
-        for subject in subjects {
-            let Some(finding) = subject.trouble else {
-                continue;
-            };
-            let check = finding.check;
-            let same = known.get(&subject.key).filter(|old| old.check == check);
-            // What has ended since the last look ended at an unknown time.
-            let is_excused = underway.may_end(check) || before.may_end(check);
-            let is_busy = !is_excused && same.is_some_and(|old| old.is_of_busy_driver(finding));
-            let mut trouble = Trouble {
-                check,
-                found: finding.found.clone(),
-                changes: same.map_or(0, |old| old.changes) + u32::from(is_busy),
-                since_ns: same.map_or(now_ns, |old| old.since_ns),
-                blamed_ns: same.map_or(now_ns, |old| old.blamed_ns),
-            };
-            if is_excused || is_busy {
-                trouble.blamed_ns = now_ns;
-            }
-            self.troubles.insert(subject.key.clone(), trouble);
-        }
-    }
-
-    /// How long the trouble of a subject lasts.
-    fn age_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
-        let trouble = self.troubles.get(&subject.key);
-        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.since_ns))
-    }
-
-    /// How long the trouble of a subject counts as unusual.
-    fn blamed_for_ns(&self, subject: &Subject<'_>, now_ns: u64) -> u64 {
-        let trouble = self.troubles.get(&subject.key);
-        trouble.map_or(0, |trouble| now_ns.saturating_sub(trouble.blamed_ns))
     }
 
     /// The lines that were not logged yet.
@@ -146,7 +81,7 @@ impl Waiting {
             .retain(|key, brake| here.contains(key) || !brake.is_over(now_ns));
         let mut news = Vec::new();
         for subject in subjects {
-            let lines = subject.lines(self.blamed_for_ns(subject, now_ns));
+            let lines = subject.lines(self.troubles.blamed_for_ns(subject, now_ns));
             let sentences: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
             let sentence = sentences.join("\n");
             if matches!(self.logged.get(&subject.key), Some((same, true)) if *same == sentence) {
@@ -168,17 +103,6 @@ impl Waiting {
             }
         }
         news
-    }
-
-    /// The time until a trouble counts as unusual, which is logged without an event.
-    pub fn next_grown(&self, now_ns: u64) -> Option<Duration> {
-        let grown = self.troubles.values().filter_map(|trouble| {
-            let at = trouble
-                .blamed_ns
-                .saturating_add(voice::usual_ns(trouble.check));
-            at.checked_sub(now_ns).filter(|left| *left > 0)
-        });
-        grown.min().map(Duration::from_nanos)
     }
 
     /// The time of the next line about the whole wait, from the start of `up`; none after the wait.
@@ -208,7 +132,8 @@ impl Waiting {
             verified: ports(&report.links, LinkReport::is_good),
             otherwise: otherwise(report, are_drivers_busy),
         };
-        let blamed_for_ns = |subject: &Subject<'_>| self.blamed_for_ns(subject, report.taken_ns);
+        let blamed_for_ns =
+            |subject: &Subject<'_>| self.troubles.blamed_for_ns(subject, report.taken_ns);
         let subjects = Subject::all(report);
         let line = progress(&subjects, blamed_for_ns, &need, elapsed, timeout);
         // The kernel prints level err on a quiet console (console_loglevel 4).
@@ -265,7 +190,7 @@ impl Waiting {
             [(required, level, false), (optional, log::Level::Warn, true)]
         {
             for (_, subject) in subjects {
-                let age_s = self.age_ns(subject, now_ns) / SECOND;
+                let age_s = self.troubles.age_ns(subject, now_ns) / SECOND;
                 let texts = subject.last_words(age_s, is_optional);
                 lines.extend(texts.into_iter().map(|text| (level, text)));
             }
@@ -290,6 +215,9 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
     use crate::plan::tests::planned;
+    use crate::up::voice;
+    use crate::verify::checks::Id;
+    use crate::verify::finding::Finding;
     use crate::verify::verify;
     use crate::wish::bond::BondWish;
     use crate::wish::expectation::LinkWish;
@@ -307,7 +235,7 @@ mod tests {
 
     fn news(waiting: &mut Waiting, links: &[LinkReport], now_ns: u64) -> Vec<String> {
         let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
-        waiting.date(&subjects, Underway::Nothing, now_ns);
+        waiting.troubles.date(&subjects, Underway::Nothing, now_ns);
         texts(waiting.news(&subjects, now_ns))
     }
 
@@ -316,10 +244,8 @@ mod tests {
         lines.into_iter().map(line).collect()
     }
 
-    /// The times from which on the troubles last.
-    fn since(waiting: &Waiting) -> Vec<u64> {
-        let troubles = waiting.troubles.values();
-        troubles.map(|trouble| trouble.since_ns).collect()
+    fn age_ns(waiting: &Waiting, link: &LinkReport, now_ns: u64) -> u64 {
+        waiting.troubles.age_ns(&Subject::of_link(link), now_ns)
     }
 
     #[test]
@@ -346,7 +272,7 @@ mod tests {
             ["INFO ib0: waiting for the driver"]
         );
         assert_eq!(news(&mut waiting, std::slice::from_ref(&down), 8), logged);
-        assert_eq!(since(&waiting), [8]);
+        assert_eq!(age_ns(&waiting, &down, 10), 2);
     }
 
     #[test]
@@ -399,36 +325,10 @@ mod tests {
             ["INFO waiting: mlx5_0/1: port is not ACTIVE: INIT, expected ACTIVE [port.state]"]
         );
         assert_eq!(
-            since(&waiting),
-            [999],
+            age_ns(&waiting, &state(Id::PortState)[0], WINDOW_NS),
+            WINDOW_NS - 999,
             "since when it is so, not since when it is logged"
         );
-    }
-
-    #[test]
-    fn a_driver_that_is_still_loading_is_not_blamed() {
-        let gone = [link(
-            "ib0",
-            None,
-            Finding::failed(Id::DevicePresent, "none", "ib0"),
-        )];
-        let subjects: Vec<Subject<'_>> = gone.iter().map(Subject::of_link).collect();
-        let mut waiting = Waiting::default();
-        for (now_s, underway, expected) in [
-            (5, Underway::Drivers, 0),
-            (30, Underway::Drivers, 0),
-            (31, Underway::Nothing, 0),
-            (32, Underway::Nothing, 1),
-        ] {
-            let now_ns = now_s * SECOND;
-            waiting.date(&subjects, underway, now_ns);
-            assert_eq!(
-                waiting.blamed_for_ns(&subjects[0], now_ns),
-                expected * SECOND
-            );
-            let age_ns = waiting.age_ns(&subjects[0], now_ns);
-            assert_eq!(age_ns, (now_s - 5) * SECOND, "it lasts all the same");
-        }
     }
 
     #[test]
@@ -459,60 +359,8 @@ mod tests {
                 "INFO waiting: ib0: no such RDMA port: no network interface ib0, expected ib0 [device.present]",
             ]
         );
-        assert_eq!(since(&waiting), [0], "it lasts all the same");
-    }
-
-    #[test]
-    fn a_card_that_logs_errors_without_end_is_blamed() {
-        let mut waiting = Waiting::default();
-        let blamed_s = (0..20_u64).map(|now_s| {
-            let line = format!("mlx5_0 at 0000:81:00.0: command timeout {now_s}");
-            let finding = Finding::failed(Id::HcaDevice, &line, "an RDMA device");
-            let links = [link("ib0", None, finding)];
-            let subjects: Vec<Subject<'_>> = links.iter().map(Subject::of_link).collect();
-            waiting.date(&subjects, Underway::Nothing, now_s * SECOND);
-            waiting.blamed_for_ns(&subjects[0], now_s * SECOND) / SECOND
-        });
-        let expected = (0..20).map(|now_s: u64| now_s.saturating_sub(u64::from(BUSY)));
-        assert_eq!(blamed_s.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn an_interface_that_waits_for_its_name_is_not_blamed() {
-        let down = [link(
-            "ib0",
-            Some("mlx5_0/1"),
-            Finding::failed(Id::IpoibUp, "down", "up"),
-        )];
-        let subjects: Vec<Subject<'_>> = down.iter().map(Subject::of_link).collect();
-        let mut waiting = Waiting::default();
-        let mut blamed_s = |underway, now_s| {
-            waiting.date(&subjects, underway, now_s * SECOND);
-            waiting.blamed_for_ns(&subjects[0], now_s * SECOND) / SECOND
-        };
-        assert_eq!(blamed_s(Underway::Names, 5), 0);
-        assert_eq!(blamed_s(Underway::Names, 9), 0);
-        // It may have got its name just now.
-        assert_eq!(blamed_s(Underway::Drivers, 10), 0);
-        // A driver sets nothing.
-        assert_eq!(blamed_s(Underway::Drivers, 11), 1);
-        assert_eq!(blamed_s(Underway::Nothing, 13), 3);
-    }
-
-    #[test]
-    fn a_device_that_does_not_answer_is_blamed_while_drivers_load() {
-        let silent = [link(
-            "ib0",
-            Some("mlx5_0/1"),
-            Finding::unanswered(Id::DeviceAnswers, "mlx5_0 has not answered"),
-        )];
-        let subjects: Vec<Subject<'_>> = silent.iter().map(Subject::of_link).collect();
-        let mut waiting = Waiting::default();
-        for now_s in [5, 30] {
-            waiting.date(&subjects, Underway::Drivers, now_s * SECOND);
-        }
-        let blamed_for_ns = waiting.blamed_for_ns(&subjects[0], 30 * SECOND);
-        assert_eq!(blamed_for_ns, 25 * SECOND);
+        let age_ns = age_ns(&waiting, &back[0], 2 * usual_ns);
+        assert_eq!(age_ns, 2 * usual_ns, "it lasts all the same");
     }
 
     #[test]
@@ -553,7 +401,9 @@ mod tests {
         );
         let (found, expectation) = report(vec![optional.clone(), needed], None);
         let mut waiting = Waiting::default();
-        waiting.date(&Subject::all(&found), Underway::Nothing, SECOND);
+        waiting
+            .troubles
+            .date(&Subject::all(&found), Underway::Nothing, SECOND);
         let words = |report: &Report, expectation: &Expectation| {
             texts(waiting.last_words(report, expectation, 4 * SECOND))
         };
@@ -609,18 +459,8 @@ mod tests {
         let mut waiting = Waiting::default();
         let seconds = Duration::from_secs;
         assert_eq!(waiting.next_line(), Some(seconds(5)));
-        assert_eq!(waiting.next_grown(0), None);
         waiting.lines = 2;
         assert_eq!(waiting.next_line(), Some(seconds(35)));
-        let state = link(
-            "ib0",
-            None,
-            Finding::failed(Id::PortState, "INIT", "ACTIVE"),
-        );
-        waiting.date(&[Subject::of_link(&state)], Underway::Nothing, SECOND);
-        let grown = waiting.next_grown(4 * SECOND);
-        assert_eq!(grown, Some(seconds(7)), "cause and remedy");
-        assert_eq!(waiting.next_grown(11 * SECOND), None);
         waiting.is_over = true;
         assert_eq!(waiting.next_line(), None);
     }
