@@ -269,12 +269,8 @@ impl Client for Four {
         let Some(session) = &mut self.session else {
             return Vec::new();
         };
-        session.rename(&netdev.ifname);
-        // The hardware address of a bond changes with a failover.
-        if let Some(address) = &netdev.address {
-            session.set_address(address.bytes().to_vec());
-        }
-        session.set_carrier(netdev.can_transmit());
+        let (address, transmits) = (netdev.address.as_ref(), netdev.can_transmit());
+        session.follow(&netdev.ifname, address, transmits);
         if hurry {
             session.hurry();
         }

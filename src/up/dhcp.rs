@@ -164,12 +164,9 @@ impl Clients4 {
         let Some(running) = self.clients.get_mut(site.index) else {
             return false;
         };
-        running.client.rename(&site.netdev.ifname);
-        // The hardware address of a bond changes at a failover.
-        if let Some(address) = &site.netdev.address {
-            running.client.set_address(address.bytes().to_vec());
-        }
-        running.client.set_carrier(site.netdev.can_transmit());
+        let netdev = site.netdev;
+        let (address, transmits) = (netdev.address.as_ref(), netdev.can_transmit());
+        running.client.follow(&netdev.ifname, address, transmits);
         running.go_on(Instant::now());
         self.clients.settle(site, means).await
     }

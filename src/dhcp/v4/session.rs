@@ -17,7 +17,7 @@ use super::{Dhcp4Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::{Outcome, random, traffic};
 use crate::error::{Error, Result, errno_text};
-use crate::hardware::Hex;
+use crate::hardware::{HardwareAddress, Hex};
 use crate::system::clock::{SECOND, boottime_ns};
 use crate::system::decoder::decode;
 use crate::system::readiness::watched;
@@ -110,24 +110,19 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// Sets a new hardware address of the interface (a bond after a failover). The client
-    /// identifier stays.
-    pub fn set_address(&mut self, address: Vec<u8>) {
-        self.hardware.address = address;
-    }
-
     /// The interface as it was when the sockets were opened, with its current hardware address.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
     }
 
-    /// Sets the current name of the interface.
-    pub fn rename(&mut self, interface: &str) {
-        interface.clone_into(&mut self.interface);
-    }
-
-    /// Tells the client whether the link has carrier and transmits. Called before [`Session::wake`].
-    pub fn set_carrier(&mut self, has_carrier: bool) {
+    /// Takes the name and the hardware address of the interface, and whether its link has carrier and
+    /// transmits. Called before [`Session::wake`]. The address of a bond changes at a failover; the client
+    /// identifier stays.
+    pub fn follow(&mut self, name: &str, address: Option<&HardwareAddress>, has_carrier: bool) {
+        name.clone_into(&mut self.interface);
+        if let Some(address) = address {
+            self.hardware.address = address.bytes().to_vec();
+        }
         self.client.set_carrier(boottime_ns(), has_carrier);
     }
 
