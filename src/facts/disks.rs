@@ -38,7 +38,7 @@ impl DiskPath {
         match protocol {
             Protocol::Iscsi => Some("LOGGED_IN"),
             Protocol::Nvme => Some("live"),
-            Protocol::Nfs | Protocol::Live => None,
+            Protocol::Nfs | Protocol::Live | Protocol::LiveNfs => None,
         }
     }
 

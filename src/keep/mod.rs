@@ -468,6 +468,8 @@ mod tests {
     use super::*;
     use crate::facts::Netdev;
     use crate::inet::Route;
+    use crate::request::Request;
+    use crate::wish::expectation::{Expectation, RootWish};
 
     /// An interface with these routes.
     pub fn netdev(routes: &[Route]) -> Netdev {
@@ -477,6 +479,44 @@ mod tests {
             gateways: default.iter().filter_map(|route| route.gateway).collect(),
             routes: others,
             ..Netdev::default()
+        }
+    }
+
+    #[test]
+    fn a_live_image_on_an_nfs_server_needs_its_server_after_boot() {
+        let tree = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = tree.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put(
+            "proc/self/mountinfo",
+            "23 1 0:28 / / rw - overlay LiveOS_rootfs rw,lowerdir=/run/rootfsbase\n",
+        );
+        for (cmdline, expected) in [
+            ("root=live:http://10.0.0.2/r.img", Some(vec![])),
+            (
+                "root=live:nfs:10.0.0.2:/srv/r.img",
+                Some(vec!["10.0.0.2".parse().unwrap()]),
+            ),
+            ("root=live:nfs:server:/srv/r.img", None),
+        ] {
+            let request = Request::from_text(&format!("ip=10.0.0.1:::24::ib0:none {cmdline}"));
+            let root = request.root.map(|root| RootWish {
+                root: root.value,
+                portals: Vec::new(),
+                requested_by: None,
+            });
+            let expectation = Expectation {
+                schema: crate::SCHEMA,
+                root,
+                ..Expectation::default()
+            };
+            let text = serde_json::to_string(&expectation).unwrap();
+            put("run/ibboot/expected.json", &text);
+            let found = servers(&Root::new(tree.path()));
+            assert_eq!(found, (expected, vec![]), "{cmdline}");
         }
     }
 

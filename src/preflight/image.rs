@@ -221,14 +221,18 @@ pub fn missing_program(files: &Files) -> Vec<String> {
     missing
 }
 
-/// The part of dracut that mounts the root file system of a server: its module, and a program that
-/// the module installs (modules.d/*nfs, *iscsi, *nvmf, *livenet of dracut 049 to 110).
-fn mounting(protocol: Protocol) -> (&'static str, &'static str) {
+/// The parts of dracut that mount the root file system of a server: each module, and a program that
+/// the module installs (modules.d/*nfs, *iscsi, *nvmf, *livenet of dracut 049 to 110). The module nfs has
+/// the library by which livenet mounts an NFS server.
+fn mounting(protocol: Protocol) -> &'static [(&'static str, &'static str)] {
+    const NFS: (&str, &str) = ("nfs", "/sbin/nfsroot");
+    const LIVENET: (&str, &str) = ("livenet", "/sbin/livenetroot");
     match protocol {
-        Protocol::Nfs => ("nfs", "/sbin/nfsroot"),
-        Protocol::Iscsi => ("iscsi", "/sbin/iscsiroot"),
-        Protocol::Nvme => ("nvmf", "/sbin/nvmf-autoconnect.sh"),
-        Protocol::Live => ("livenet", "/sbin/livenetroot"),
+        Protocol::Nfs => &[NFS],
+        Protocol::Iscsi => &[("iscsi", "/sbin/iscsiroot")],
+        Protocol::Nvme => &[("nvmf", "/sbin/nvmf-autoconnect.sh")],
+        Protocol::Live => &[LIVENET],
+        Protocol::LiveNfs => &[LIVENET, NFS],
     }
 }
 
@@ -237,16 +241,18 @@ const WAREWULF: (&str, &str) = ("wwinit", "-parse-wwinit.sh");
 
 /// What the image lacks to mount the root file system.
 pub fn missing_root(files: &Files, request: &Request) -> Option<String> {
-    let has = |protocol: &Protocol| files.has(mounting(*protocol).1);
+    let absent = |protocol: Protocol| {
+        let mut parts = mounting(protocol).iter();
+        parts.find(|(_, program)| !files.has(program))
+    };
     let without = |module: &str, origin: &Origin| {
         format!(
             "dracut's module {module}, which mounts {origin}, is not in the image: add it (dracut --add {module})"
         )
     };
     if let Some(root) = &request.root {
-        let protocol = root.value.protocol;
-        let module = mounting(protocol).0;
-        return (!has(&protocol)).then(|| without(module, &root.origin));
+        let part = absent(root.value.protocol);
+        return part.map(|(module, _)| without(module, &root.origin));
     }
     let mut written = request.written.iter().map(|one| &one.origin);
     if let Some(root) = written.find(|origin| origin.argument.starts_with("root=wwinit")) {
@@ -257,7 +263,7 @@ pub fn missing_root(files: &Files, request: &Request) -> Option<String> {
     let of_lease = request.root_of_lease.as_ref()?;
     // What dracut's netroot starts for the path of a DHCP server.
     let may_be = [Protocol::Nfs, Protocol::Iscsi, Protocol::Live];
-    (!may_be.iter().any(has)).then(|| {
+    may_be.map(absent).iter().all(Option::is_some).then(|| {
         format!(
             "{}: no module of dracut that mounts a root file system of a server is in the image: add it (dracut --add nfs, or iscsi)",
             of_lease.requested_by

@@ -372,6 +372,18 @@ fn the_image_needs_dracuts_module_for_the_root_file_system() {
             "{root}"
         );
     }
+    let request = Request::from_text("root=live:nfs:10.0.0.1:/r.img ip=ib0:dhcp");
+    let (livenet, nfs) = ("usr/sbin/livenetroot", "usr/sbin/nfsroot");
+    for (programs, module) in [
+        (&[nfs][..], Some("livenet")),
+        (&[livenet], Some("nfs")),
+        (&[livenet, nfs], None),
+    ] {
+        let lack = module.map(|module| {
+            format!("dracut's module {module}, which mounts root=live:nfs:10.0.0.1:/r.img, is not in the image: add it (dracut --add {module})")
+        });
+        assert_eq!(image::missing_root(&files(programs), &request), lack);
+    }
     let request = Request::from_text("root=dhcp ip=ib0:dhcp");
     let lack = "root=dhcp: no module of dracut that mounts a root file system of a server is in the image: add it (dracut --add nfs, or iscsi)";
     assert_eq!(

@@ -174,6 +174,23 @@ mod tests {
             ("root=live:https://[fd00::2]/b.img", "Live tcp fd00::2 -"),
             ("root=live:http://server/b.img", "Live tcp - -"),
             ("root=live:tftp://10.0.0.2/b.img", "Live tcp 10.0.0.2 -"),
+            (
+                "root=live:nfs:10.0.0.2:/srv/b.img",
+                "LiveNfs tcp 10.0.0.2 -",
+            ),
+            (
+                "root=live:nfs4:[fd00::2]:/srv/b.img:rdma,port=20049",
+                "LiveNfs rdma fd00::2 rpcrdma",
+            ),
+            (
+                "root=live:nfs://10.0.0.2/srv/b.img",
+                "LiveNfs tcp 10.0.0.2 -",
+            ),
+            (
+                "root=live:nfs://10.0.0.2:/srv/b.img",
+                "LiveNfs tcp 10.0.0.2 -",
+            ),
+            ("netroot=livenet:nfs:server:/srv/b.img", "LiveNfs tcp - -"),
         ] {
             let shown = kernel_cmdline::Shown(cmdline.as_bytes()).to_string();
             let expected = format!("{expected} <- {shown}");
@@ -189,6 +206,7 @@ mod tests {
             "rd.nvmf.discover=rdma,10.0.0.2 rd.nonvmf",
             "root=live:/dev/sr0",
             "root=live:torrent://10.0.0.2/a",
+            "root=live:http:10.0.0.2",
         ] {
             assert_eq!(found(cmdline), None, "{cmdline}");
         }

@@ -10,7 +10,6 @@ use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, 
 use super::{bond, carrier, degraded, interface, lease, link, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::verify::finding::Finding;
-use crate::wish::storage::Protocol;
 
 /// Severity of a failed check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -601,7 +600,7 @@ table! {
         awaits: Setting,
         files: [ROOT],
         complete: true,
-        applies: root(|root, _| root.wish.root.protocol != Protocol::Live),
+        applies: root(|root, _| !root.wish.root.protocol.is_live()),
         evaluate: |root, facts| root::transport(root.wish, facts),
     }
     RootPath {

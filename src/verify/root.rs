@@ -15,6 +15,9 @@ use crate::wish::storage::{Protocol, Transport};
 /// The hint if an NFS root has no connection (RPCRDMA_IDLE_DISC_TO, net/sunrpc/xprtrdma/xprt_rdma.h).
 const IDLE: &str = "NFS closes a connection that is idle for 5 minutes, and opens it when it is needed: run stat -f / and \
                     check again, then look at: rdma resource show cm_id";
+/// The same for a live image: what was read of it before is in memory.
+const IDLE_IMAGE: &str = "NFS closes a connection that is idle for 5 minutes, and opens it when it is needed: read a file that nothing \
+                          has read since the boot, check again, then look at: rdma resource show cm_id";
 /// The file system type of an overlay.
 const OVERLAY: &str = "overlay";
 
@@ -37,7 +40,7 @@ pub fn mounted(wish: &RootWish, facts: &Facts) -> Finding {
     match wish.root.protocol {
         Protocol::Nfs => nfs_mounted(wish.root.server, mount),
         Protocol::Iscsi | Protocol::Nvme => disk_mounted(wish, mount),
-        Protocol::Live => live_mounted(mount),
+        Protocol::Live | Protocol::LiveNfs => live_mounted(mount),
     }
 }
 
@@ -162,7 +165,7 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
             (vec![option], "look at: findmnt -o OPTIONS /")
         }
         protocol @ (Protocol::Iscsi | Protocol::Nvme) => (disks, paths_of(protocol)),
-        Protocol::Live => return Finding::skipped(id),
+        Protocol::Live | Protocol::LiveNfs => return Finding::skipped(id),
     };
     let expected = wish.root.carrier();
     // tcp6 and rdma6 are the same transports.
@@ -226,7 +229,7 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
     let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
     let disks = match wish.root.protocol {
-        Protocol::Nfs | Protocol::Live => &[],
+        Protocol::Nfs | Protocol::Live | Protocol::LiveNfs => &[],
         Protocol::Iscsi | Protocol::Nvme => disks,
     };
     let lost = lost(wish, disks);
@@ -296,6 +299,7 @@ fn connection(server: IpAddr, wish: &RootWish, links: &[LinkReport], facts: &Fac
         let finding = Finding::failed(id, "no RDMA connection", &expected);
         return match wish.root.protocol {
             Protocol::Nfs => finding.hint(IDLE),
+            Protocol::LiveNfs => finding.hint(IDLE_IMAGE),
             _ => finding,
         };
     };

@@ -12,7 +12,7 @@ use crate::wish::origin::Origin;
 
 /// How a root file system is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// NFS, of any version.
     Nfs,
@@ -22,6 +22,15 @@ pub enum Protocol {
     Nvme,
     /// A live image, which is fetched once and then stays in memory.
     Live,
+    /// A live image that stays on its NFS server: the root file system reads from there.
+    LiveNfs,
+}
+
+impl Protocol {
+    /// Whether dracut's livenet mounts it.
+    pub fn is_live(self) -> bool {
+        matches!(self, Protocol::Live | Protocol::LiveNfs)
+    }
 }
 
 /// The transport of the protocol.
@@ -40,6 +49,7 @@ impl fmt::Display for Protocol {
             Protocol::Iscsi => "iscsi",
             Protocol::Nvme => "nvme",
             Protocol::Live => "live",
+            Protocol::LiveNfs => "live-nfs",
         })
     }
 }
@@ -75,7 +85,7 @@ impl Root {
     /// The client's kernel module for RDMA: no other program loads it.
     pub fn module(&self) -> Option<&'static str> {
         let module = match self.protocol {
-            Protocol::Nfs => "rpcrdma",
+            Protocol::Nfs | Protocol::LiveNfs => "rpcrdma",
             Protocol::Iscsi => "ib_iser",
             Protocol::Nvme => "nvme_rdma",
             Protocol::Live => return None,
@@ -127,11 +137,21 @@ pub fn parse(text: &str, is_iser: bool) -> Option<Root> {
     }
 }
 
-/// `SCHEME://[USER@]SERVER[:PORT]/PATH`; other live images are on a disk, or not on a single
-/// server.
+/// `SCHEME://[USER@]SERVER[:PORT]/PATH`, or an NFS root in dracut's spelling (the handlers of dracut's
+/// url-lib); other live images are on a disk, or not on a single server.
 fn live(url: &str) -> Option<Root> {
-    let (scheme, rest) = url.split_once("://")?;
-    matches!(scheme, "http" | "https" | "ftp" | "tftp").then_some(())?;
+    let (scheme, rest) = url.split_once(':')?;
+    let protocol = match scheme {
+        "http" | "https" | "ftp" | "tftp" => Protocol::Live,
+        "nfs" | "nfs4" => Protocol::LiveNfs,
+        _ => return None,
+    };
+    let Some(rest) = rest.strip_prefix("//") else {
+        return (protocol == Protocol::LiveNfs).then(|| Root {
+            protocol,
+            ..nfs(rest)
+        });
+    };
     let place = rest.split('/').next().unwrap_or_default();
     let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
     let server = match place.split_once(']') {
@@ -139,7 +159,7 @@ fn live(url: &str) -> Option<Root> {
         None => place.split(':').next().unwrap_or_default(),
     };
     Some(Root {
-        protocol: Protocol::Live,
+        protocol,
         transport: Transport::Tcp,
         server: address(server),
     })
