@@ -39,11 +39,11 @@ pub(super) fn early(random: &mut Random, requested_ns: u64, renew_ns: u64) -> u6
     renew_ns.saturating_sub(random.below(time / 20))
 }
 
-/// What becomes of the address of a lease that ended or was refused; `keep`: the root file system
-/// depends on the address.
+/// What follows when a lease ended or was refused; `keep`: the root file system depends on the address.
+/// Otherwise the holder of the interface removes the address, unless the command line requests it too.
 pub(super) fn fate(keep: bool) -> &'static str {
     match keep {
         true => "the address is kept, because the root file system depends on it",
-        false => "the address is removed",
+        false => "a new lease is requested",
     }
 }

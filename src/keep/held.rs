@@ -442,10 +442,10 @@ impl Held {
         let name = &netdev.ifname;
         let mut routes = self.client.routes();
         let (requested, own) = (self.client.requested(), self.client.requested_addresses());
-        let stays = own.iter().any(|own| own.address == address);
+        let stays = own.iter().copied().find(|own| own.address == address);
         let given_up = given_up(address, own, netdev);
         routes.retain(|route| {
-            !(requested.contains(route) && (stays || outlives(route, address, netdev)))
+            !(requested.contains(route) && (stays.is_some() || outlives(route, address, netdev)))
         });
         for route in routes {
             if let Err(why) = look.net.delete_route(self.place.index, &route).await {
@@ -455,14 +455,16 @@ impl Held {
         self.client.forget();
         self.refused.clear();
         self.found = Holdings::nothing();
-        if stays {
-            log::warn!("{name}: {address} stays: the command line requests it");
+        if let Some(own) = stays {
+            log::warn!("{name}: {own} stays: the command line requests it");
         }
         for prefix in given_up {
+            let lost = prefix.map(|prefix| Address { address, prefix });
+            let lost = lost.map_or_else(|| address.to_string(), |lost| lost.to_string());
             let removed = look.net.delete_address(self.place.index, address, prefix);
             match removed.await {
-                Ok(()) => log::warn!("{name}: {address} removed"),
-                Err(why) => log::error!("{name}: {address} cannot be removed: {why}"),
+                Ok(()) => log::warn!("{name}: {lost} removed"),
+                Err(why) => log::error!("{name}: {lost} cannot be removed: {why}"),
             }
         }
     }

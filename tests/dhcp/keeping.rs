@@ -13,6 +13,7 @@ use ibboot::dhcp::v4::progress::{self, Progress};
 use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::handover::{Kept, Outcome, State, write_state};
 use ibboot::hardware::HardwareType;
+use ibboot::inet::Address;
 use ibboot::system::clock::boottime_ns;
 use ibboot::system::directory::Directory;
 use ibboot::system::root::Root;
@@ -96,6 +97,11 @@ fn a_lease_is_renewed_and_written_down() {
 
 /// A lease with four seconds left, whose server is gone.
 fn ends(keep: bool) -> Server {
+    ends_beside(keep, None)
+}
+
+/// Like `ends`; the command line requests the address with this prefix too.
+fn ends_beside(keep: bool, prefix: Option<u8>) -> Server {
     let times = "default-lease-time 30; max-lease-time 30; min-lease-time 30;";
     let server = dhcpd("far", &subnet(times));
     let mut node = Node::new(infiniband());
@@ -105,7 +111,13 @@ fn ends(keep: bool) -> Server {
     let mut progress = node.session.progress();
     progress.wish.keep = keep;
     aged(&mut progress, 26);
+    let address = lease.address.into();
+    let requested = prefix.map(|prefix| Address { address, prefix });
+    progress.addresses.extend(requested);
     written(&progress);
+    if let Some(requested) = requested {
+        ip(&format!("addr add {requested} dev near"));
+    }
     drop(node);
     let mut program = self::lease();
     program.reports("has ended");
@@ -145,6 +157,24 @@ fn any_other_address_goes_with_its_lease_and_a_new_one_comes() {
         until("the address", || addresses().contains("10.9.0."));
         until("the route", || {
             ip("route show default").contains("via 10.9.0.1 dev near")
+        });
+    });
+}
+
+#[test]
+fn of_an_address_of_the_command_line_only_the_prefix_of_the_lease_is_removed() {
+    with_network("ibboot lease, address requested too", &["dhcpd"], || {
+        let mut program = ends_beside(false, Some(16));
+        program.reports("/24 removed");
+        let output = program.output();
+        assert!(
+            output.contains("/16 stays: the command line requests it"),
+            "{output}"
+        );
+        assert_eq!(output.matches("removed").count(), 1, "{output}");
+        until("the other prefix alone", || {
+            let seen = addresses();
+            seen.contains("/16") && !seen.contains("/24")
         });
     });
 }

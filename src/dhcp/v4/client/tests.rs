@@ -306,7 +306,7 @@ fn a_probe_that_could_not_be_sent_does_not_count() {
     assert!((ends..ends + S).contains(&talk.now_ns));
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: a new lease is requested\", lost 10.0.0.5, DISCOVER"
     );
 }
 
@@ -336,7 +336,7 @@ fn the_probes_begin_again_with_the_carrier() {
     talk.client.set_carrier(talk.now_ns, false);
     assert_eq!(
         talk.wake().sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: a new lease is requested\", lost 10.0.0.5, DISCOVER"
     );
     // The renewal of a lease does not wait for the carrier.
     let mut talk = probing(600);
@@ -660,7 +660,7 @@ fn a_lease_that_ends_takes_its_address_along() {
     while !talk.wake().sent().contains("lost") {}
     assert_eq!(
         talk.sent(),
-        "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER"
+        "\"the lease of 10.0.0.5/24 has ended: a new lease is requested\", lost 10.0.0.5, DISCOVER"
     );
     assert_eq!(talk.client.lease(), None);
     // Likewise after a refusal.
@@ -672,7 +672,7 @@ fn a_lease_that_ends_takes_its_address_along() {
     );
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): a new lease is requested\", lost 10.0.0.5, DISCOVER"
     );
 }
 

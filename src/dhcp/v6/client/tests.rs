@@ -413,7 +413,7 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_given_up() {
     while talk.state() != State::Soliciting {
         talk.wake();
     }
-    let why = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
+    let why = "the lease of fd00::5/128 has ended: a new lease is requested".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Warn(why), Action::Lost(ip(MINE))]

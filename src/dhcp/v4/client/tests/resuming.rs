@@ -4,7 +4,7 @@
 use super::*;
 
 const ENDED: &str =
-    "\"the lease of 10.0.0.5/24 has ended: the address is removed\", lost 10.0.0.5, DISCOVER";
+    "\"the lease of 10.0.0.5/24 has ended: a new lease is requested\", lost 10.0.0.5, DISCOVER";
 
 /// A lease of 600 s, given to a client 601 s after the request.
 fn stale(keep: bool) -> Talk {
@@ -33,7 +33,7 @@ fn a_lease_that_ended_on_file_is_requested_before_it_is_given_up() {
     let mut talk = stale(false);
     assert_eq!(
         talk.hear(Kind::Nak, GOOD, MINE, 0).sent(),
-        "\"server 10.0.0.1 refuses (NAK): the address is removed\", lost 10.0.0.5, DISCOVER"
+        "\"server 10.0.0.1 refuses (NAK): a new lease is requested\", lost 10.0.0.5, DISCOVER"
     );
     // Under a root file system the address is kept, whatever the servers answer.
     for refused in [false, true] {

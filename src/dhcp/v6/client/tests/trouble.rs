@@ -51,7 +51,7 @@ fn a_lease_that_its_server_forgot_is_rebound_and_ends() {
     while talk.state() == State::Requesting {
         talk.wake();
     }
-    let line = "the lease of fd00::5/128 has ended: the address is removed".to_owned();
+    let line = "the lease of fd00::5/128 has ended: a new lease is requested".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Warn(line), Action::Lost(ip(MINE))]
