@@ -196,7 +196,7 @@ impl Client {
             return self.ended(now_ns);
         }
         match self.state {
-            State::Waiting => self.enter(now_ns, State::Soliciting),
+            State::Waiting => self.waited(now_ns),
             State::Soliciting if !self.offers.is_empty() => self.enter(now_ns, State::Requesting),
             State::Soliciting => self.send(now_ns),
             State::Requesting => self.requesting(now_ns),
@@ -204,6 +204,19 @@ impl Client {
             State::Declining => self.send(now_ns),
             State::Bound | State::Renewing | State::Rebinding => self.holding(now_ns),
         }
+    }
+
+    /// Whether a server may still renew the held lease after a refusal.
+    fn may_renew(&self) -> bool {
+        self.held.is_some() && !self.config.keep
+    }
+
+    /// The wait is over.
+    fn waited(&mut self, now_ns: u64) -> Vec<Action> {
+        if self.may_renew() {
+            return self.holding(now_ns);
+        }
+        self.enter(now_ns, State::Soliciting)
     }
 
     /// Whether the held lease has ended.
@@ -228,7 +241,7 @@ impl Client {
                 self.enter(now_ns, self.state)
             }
             // Another server may be behind this link than the one that refused.
-            State::Waiting if self.declines == 0 => self.enter(now_ns, State::Soliciting),
+            State::Waiting if self.declines == 0 => self.waited(now_ns),
             _ => Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ use crate::inet::{Address, Route, Router};
 /// `BOUND` outside an exchange.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// The client waits until `due`, then sends SOLICIT.
+    /// The client waits until `due`, then sends SOLICIT, or RENEW or REBIND while its lease is valid.
     #[default]
     #[serde(rename = "WAITING")]
     Waiting,

@@ -294,14 +294,9 @@ impl Client {
                     .saturating_mul(1_u64.checked_shl(self.refusals).unwrap_or(u64::MAX))
                     .min(longest);
                 self.refusals = self.refusals.saturating_add(1);
-                // The server of the lease may still renew the lease.
-                let is_valid = self.held.is_some() && !self.config.keep;
-                self.state = if is_valid {
-                    State::Bound
-                } else {
-                    State::Waiting
-                };
-                let ends = self.ends_ns().filter(|_| is_valid).unwrap_or(u64::MAX);
+                self.state = State::Waiting;
+                let ends = self.ends_ns().filter(|_| self.may_renew());
+                let ends = ends.unwrap_or(u64::MAX);
                 self.due = Some(now_ns.saturating_add(wait).min(ends));
             }
             // Other servers may still grant the address.
