@@ -5,7 +5,12 @@ use super::{Facts, Netdev};
 use crate::dhcp::v4::lease::Lease;
 use crate::dhcp::v4::progress::Progress;
 use crate::dhcp::v6;
-use crate::wish::ipoib::IpoibWish;
+use crate::dhcp::v6::lease::PREFIX;
+use crate::inet::{Address, is_link_local};
+use crate::wish::ipoib::{Family, IpoibWish};
+
+/// An owner that no argument names.
+pub const ANOTHER: &str = "another program";
 
 /// The DHCP lease of the interface, where one is requested.
 pub fn lease<'p>(wish: &IpoibWish, netdev: &Netdev, progress: &'p [Progress]) -> Option<&'p Lease> {
@@ -42,13 +47,53 @@ pub fn granted(
     }
 }
 
-/// What is expected of the interface: as [`granted`], but what the owner of the interface renews can
-/// have any value.
+/// What is expected of the interface: as [`granted`], but what another program renews can have any
+/// value.
 pub fn expected(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> IpoibWish {
-    match facts.owner() {
-        Some(_) => wish.clone(),
-        None => granted(wish, netdev, &facts.dhcp, &facts.dhcp6),
-    }
+    let is_ours = |family| owner(wish, netdev, facts, family).is_none();
+    let dhcp = facts.dhcp.as_slice();
+    let dhcp6 = facts.dhcp6.as_slice();
+    granted(
+        wish,
+        netdev,
+        if is_ours(Family::Ipv4) { dhcp } else { &[] },
+        if is_ours(Family::Ipv6) { dhcp6 } else { &[] },
+    )
+}
+
+/// The program that renews the lease of this family in its own way: the one that `rd.ib.handover=`
+/// names, or [`ANOTHER`].
+pub fn owner(
+    wish: &IpoibWish,
+    netdev: &Netdev,
+    facts: &Facts,
+    family: Family,
+) -> Option<&'static str> {
+    let is_left = || is_left(wish, netdev, facts, family).then_some(ANOTHER);
+    facts.owner().or_else(is_left)
+}
+
+/// Whether another program gave the interface an address in place of that of the lease, or the same
+/// address. ibboot sets no lifetime, and the programs that lease addresses do. A router's address has
+/// one too, and the prefix of a network.
+fn is_left(wish: &IpoibWish, netdev: &Netdev, facts: &Facts, family: Family) -> bool {
+    let lease = match family {
+        Family::Ipv4 => lease(wish, netdev, &facts.dhcp).map(Lease::granted),
+        Family::Ipv6 => lease6(wish, netdev, &facts.dhcp6).map(v6::lease::Lease::granted),
+    };
+    let lease = lease.map(|granted| granted.address.address);
+    let Some(lease) = lease.filter(|_| facts.renewer.is_some() && !wish.must_keep()) else {
+        return false;
+    };
+    let all = || netdev.addresses.iter().map(|found| found.address);
+    let has_lifetime = |own: &Address| netdev.dynamic.contains(&own.address);
+    let is_leased = |own: &Address| {
+        Family::from(own.address) == family
+            && !is_link_local(own.address)
+            && (own.address.is_ipv4() || own.prefix == PREFIX)
+    };
+    let is_held = all().any(|own| own.address == lease && !has_lifetime(&own));
+    !is_held && all().any(|own| is_leased(&own) && has_lifetime(&own))
 }
 
 #[cfg(test)]

@@ -336,11 +336,9 @@ pub fn addresses(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
         Some(Autoconf::Router) if has_all => lease::without_router(finding, wish, netdev, facts),
         _ => finding,
     };
-    match facts.owner() {
-        Some(owner) if !finding.status.is_wrong() => {
-            lease::with_leased(finding, wish, netdev, owner)
-        }
-        _ => finding,
+    match finding.status.is_wrong() {
+        true => finding,
+        false => lease::with_leased(finding, wish, netdev, facts),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::checks::Id;
 use super::unread;
 use crate::dhcp::{Granted, v4, v6};
+use crate::facts::granted::{ANOTHER, owner};
 use crate::facts::{AddressState, Facts, FoundAddress, Netdev, Renewer};
 use crate::inet::is_link_local;
 use crate::system::clock::SECOND;
@@ -56,6 +57,9 @@ struct Other {
 
 /// The IPv6 addresses of servers and routers.
 fn ipv6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
+    if owner(wish, netdev, facts, Family::Ipv6).is_some() {
+        return of_owner(wish, netdev, Family::Ipv6);
+    }
     let client = progress6(netdev, facts);
     let of_router = wish.autoconf == Some(Autoconf::Router) && has_router_address(wish, netdev);
     let lease = client.and_then(|client| client.lease.as_ref());
@@ -67,7 +71,7 @@ fn ipv6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
 }
 
 fn ipv4(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Other {
-    if facts.owner().is_some() {
+    if owner(wish, netdev, facts, Family::Ipv4).is_some() {
         return of_owner(wish, netdev, Family::Ipv4);
     }
     let client = progress(netdev, facts);
@@ -106,8 +110,21 @@ fn leased_by_owner<'n>(
 }
 
 /// Whether the owner of the interface renews what this check is about.
-pub fn is_left_to_owner(id: Id, facts: &Facts) -> bool {
-    facts.owner().is_some() && matches!(id, Id::LeasePresent | Id::Lease6Present)
+pub fn is_left_to_owner(id: Id, wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> bool {
+    let family = match id {
+        Id::LeasePresent => Family::Ipv4,
+        Id::Lease6Present => Family::Ipv6,
+        _ => return false,
+    };
+    owner(wish, netdev, facts, family).is_some()
+}
+
+/// The hint about an address that the owner leases.
+fn of_log(owner: &str) -> String {
+    match owner {
+        ANOTHER => format!("{owner} renews the lease"),
+        _ => format!("{owner} renews the lease: see journalctl -u {owner}"),
+    }
 }
 
 /// What was found in place of an address of the owner.
@@ -115,7 +132,7 @@ const NO_ADDRESS: &str = "the interface has no such address";
 
 /// A finding about addresses that did not fail, with those that the owner of the interface leases: one
 /// of each family must be usable.
-pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &str) -> Finding {
+pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     // A router's address that is expected in place of a lease was looked for already.
     let is_routed = wish.autoconf == Some(Autoconf::Router);
     let families = [
@@ -127,6 +144,9 @@ pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &
     ];
     let mut worst = finding;
     for (family, other) in families.into_iter().flatten() {
+        let Some(owner) = owner(wish, netdev, facts, family) else {
+            continue;
+        };
         let found = match leased_by_owner(wish, netdev, family) {
             Some(found) if found.state == AddressState::Usable => {
                 if worst.status == Status::Ok {
@@ -147,9 +167,7 @@ pub fn with_leased(finding: Finding, wish: &IpoibWish, netdev: &Netdev, owner: &
             Family::Ipv6 => "an IPv6 address of a DHCPv6 server",
         };
         let missing = Finding::failed(Id::AddressPresent, &found, expected)
-            .hint(&format!(
-                "{owner} renews the lease: see journalctl -u {owner}"
-            ))
+            .hint(&of_log(owner))
             .lasting();
         let other = of_owner(wish, netdev, other);
         let missing = spared(missing, wish, family, &other).passing();
@@ -190,7 +208,7 @@ pub fn without_router(
 
 /// The DHCP lease.
 pub fn evaluate(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
-    if let Some(owner) = facts.owner() {
+    if let Some(owner) = owner(wish, netdev, facts, Family::Ipv4) {
         let lease = progress(netdev, facts).and_then(|progress| progress.lease.as_ref());
         let granted = lease.map(v4::lease::Lease::granted);
         return left_to(Id::LeasePresent, owner, granted, wish, netdev, facts);
@@ -225,9 +243,7 @@ fn left_to(
                 granted.address
             );
             Finding::failed(id, &found, &format!("a lease of {owner}"))
-                .hint(&format!(
-                    "{owner} renews the lease: see journalctl -u {owner}"
-                ))
+                .hint(&of_log(owner))
                 .as_warning()
         }
         None => Finding {
@@ -254,7 +270,7 @@ fn of_ipv4(netdev: &Netdev, facts: &Facts) -> Finding {
 
 /// The DHCPv6 lease.
 pub fn evaluate6(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
-    if let Some(owner) = facts.owner() {
+    if let Some(owner) = owner(wish, netdev, facts, Family::Ipv6) {
         let lease = progress6(netdev, facts).and_then(|progress| progress.lease.as_ref());
         let granted = lease.map(v6::lease::Lease::granted);
         return left_to(Id::Lease6Present, owner, granted, wish, netdev, facts);
@@ -332,7 +348,7 @@ fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Findi
                 return Finding::failed(id, &found, "a valid lease").hint(NO_KEEPER);
             }
             Finding::failed(id, &found, "a valid lease")
-                .hint("the address is kept and a new lease is requested: see the logs of ibboot-lease.service and of the server")
+                .hint("ibboot-lease.service, if it runs, requests a new lease: see its log and that of the server")
                 .as_warning()
         }
         Some(ends) if is_due && !is_renewed => {

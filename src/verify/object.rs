@@ -121,10 +121,17 @@ pub fn judge<T>(
 pub fn findings(object: &Object<'_>, facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::with_capacity(TABLE.len());
     for row in TABLE {
+        let is_left = |found: &Finding| {
+            object
+                .interface
+                .is_some_and(|Interface { wish, netdev, .. }| {
+                    lease::is_left_to_owner(found.check, wish, netdev, facts)
+                })
+        };
         let is_unmet = |found: &Finding| {
             row.parents.contains(&found.check)
                 && !matches!(found.status, Status::Ok | Status::Warning)
-                && !lease::is_left_to_owner(found.check, facts)
+                && !is_left(found)
         };
         let is_met = !findings.iter().any(is_unmet);
         let finding = match ((row.rule)(object, facts, is_met), row.severity) {

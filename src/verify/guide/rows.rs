@@ -409,7 +409,8 @@ pub fn guide(id: Id) -> Guide {
                      lease is requested. If ibboot-lease.service was never started, nothing renews the \
                      lease: a warning from its rebinding time (T2) on, critical after its end. With \
                      rd.ib.handover=nm or networkd the check is skipped: that program renews the lease, and \
-                     address.present expects an address of this family. If IPv6 addresses were requested as well, a lease that is missing \
+                     address.present expects an address of this family; so it is after another program gave the \
+                     interface an address with a lifetime, unless the root file system needs the lease. If IPv6 addresses were requested as well, a lease that is missing \
                      after rd.net.timeout.ip-required= is a warning while the interface has one of those, \
                      unless the server of the root file system has an IPv4 address.",
             causes: &[
@@ -432,7 +433,8 @@ pub fn guide(id: Id) -> Guide {
                      ibboot-lease.service was never started, nothing renews the lease: a warning from its \
                      rebinding time (T2) on, critical after its end. With rd.ib.handover=nm or networkd the \
                      check is skipped: that program renews the lease, and address.present expects an \
-                     address of this family. If DHCP was \
+                     address of this family; so it is after another program gave the interface an address of \
+                     DHCPv6 with a lifetime, unless the root file system needs the lease. If DHCP was \
                      requested as well, a lease that is missing after rd.net.timeout.ip-required= is a \
                      warning while the interface has a lease of DHCP, unless the server of the root file \
                      system has an IPv6 address.",

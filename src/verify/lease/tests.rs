@@ -39,6 +39,13 @@ fn usable(text: &str) -> FoundAddress {
     text.parse::<Address>().unwrap().into()
 }
 
+fn owned() -> Facts {
+    Facts {
+        renewer: Some(Renewer::Owner("systemd-networkd")),
+        ..Facts::default()
+    }
+}
+
 #[test]
 fn before_it_begins_the_link_local_address_tells_why() {
     let facts = Facts::default();
@@ -348,6 +355,7 @@ fn an_address_of_the_owner_that_is_not_usable_is_named() {
         dhcp6: Some(Dhcp6Wish::default()),
         ..IpoibWish::default()
     };
+    let facts = owned();
     for (state, words) in [
         (AddressState::Tentative, "fd00::7/128 is tentative"),
         (AddressState::Duplicate, "another host uses fd00::7/128"),
@@ -358,7 +366,7 @@ fn an_address_of_the_owner_that_is_not_usable_is_named() {
             ..usable("fd00::7/128")
         });
         let before = Finding::ok(Id::AddressPresent, "");
-        let finding = with_leased(before, &wish, &one, "systemd-networkd");
+        let finding = with_leased(before, &wish, &one, &facts);
         let found = finding.found.as_deref();
         assert_eq!((finding.status, found), (Status::Critical, Some(words)));
     }
@@ -531,6 +539,78 @@ fn a_lease_of_the_boot_is_stale_if_its_address_outlives_it_without_the_owner() {
 }
 
 #[test]
+fn the_lease_of_an_interface_that_another_program_has_is_not_compared() {
+    let wish = IpoibWish {
+        dhcp: Some(v4::Dhcp4Wish::default()),
+        ..both(None, None)
+    };
+    let judged = |wish: &IpoibWish, netdev: &Netdev, renewer| {
+        let facts = Facts {
+            renewer,
+            taken_ns: 65 * SECOND,
+            ..clients(Holds, Holds)
+        };
+        let wish = expected(wish, netdev, &facts);
+        let leases = [evaluate, evaluate6].map(|evaluate| evaluate(&wish, netdev, &facts).status);
+        (leases, addresses(&wish, netdev, &facts).status)
+    };
+    let dynamic = |here: &[&str], all: &[&str]| Netdev {
+        dynamic: all.iter().map(|text| text.parse().unwrap()).collect(),
+        ..netdev(here)
+    };
+    let (skipped, ended) = (Status::Skipped, Status::Warning);
+    for (netdev, expected) in [
+        // Both families: another address, and the same one.
+        (
+            dynamic(&["10.0.0.7/24", "fd00::5/128"], &["10.0.0.7", "fd00::5"]),
+            ([skipped; 2], Status::Ok),
+        ),
+        // A static address and a router's are no leases.
+        (
+            dynamic(&["10.0.0.7/24", "fd00::7/64"], &["fd00::7"]),
+            ([ended; 2], Status::Critical),
+        ),
+        (
+            dynamic(&["10.0.0.7/24", "fd00::5/128"], &["10.0.0.7"]),
+            ([skipped, ended], Status::Ok),
+        ),
+        // The address of the lease has no lifetime: the keeper holds it.
+        (
+            dynamic(
+                &["10.0.0.5/24", "10.0.0.7/24", "fd00::5/128"],
+                &["10.0.0.7"],
+            ),
+            ([ended; 2], Status::Ok),
+        ),
+        (
+            dynamic(
+                &["169.254.0.7/16", "fe80::7/128"],
+                &["169.254.0.7", "fe80::7"],
+            ),
+            ([ended; 2], Status::Critical),
+        ),
+    ] {
+        let found = judged(&wish, &netdev, Some(Renewer::Keeper));
+        assert_eq!(found, expected, "{:?}", netdev.addresses);
+    }
+    // In the initramfs nothing was handed over, and a root file system needs the address of its lease.
+    let other = dynamic(&["10.0.0.7/24", "fd00::7/128"], &["10.0.0.7", "fd00::7"]);
+    let rooted = IpoibWish {
+        dhcp6: Some(Dhcp6Wish {
+            keep: true,
+            ..Dhcp6Wish::default()
+        }),
+        ..wish.clone()
+    };
+    let keeper = Some(Renewer::Keeper);
+    assert_eq!(judged(&wish, &other, None), ([ended; 2], Status::Critical));
+    assert_eq!(
+        judged(&rooted, &other, keeper),
+        ([ended; 2], Status::Critical)
+    );
+}
+
+#[test]
 fn one_usable_address_of_the_owner_is_enough_beside_a_tentative_one() {
     let wish = IpoibWish {
         dhcp6: Some(Dhcp6Wish::default()),
@@ -539,7 +619,7 @@ fn one_usable_address_of_the_owner_is_enough_beside_a_tentative_one() {
     let mut one = netdev(&["fd00::7/128", "fd00::8/128"]);
     one.addresses[0].state = AddressState::Tentative;
     let before = Finding::ok(Id::AddressPresent, "");
-    let finding = with_leased(before, &wish, &one, "systemd-networkd");
+    let finding = with_leased(before, &wish, &one, &owned());
     assert_eq!(finding.status, Status::Ok);
 }
 
