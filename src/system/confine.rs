@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -66,8 +66,11 @@ pub fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
-/// Limits the private memory of the process that can be written (RLIMIT_DATA), in bytes.
+/// Limits the private memory of the process that can be written (RLIMIT_DATA), in bytes. A lower limit
+/// stays: only a process with CAP_SYS_RESOURCE can raise it.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_DATA)?;
+    let bytes = bytes.min(most);
     Ok(setrlimit(Resource::RLIMIT_DATA, bytes, bytes)?)
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,6 +65,8 @@ struct Request {
 enum Message {
     /// First of all: the decoder is confined, except by what the kernel lacks.
     Confined(Vec<String>),
+    /// In its place: why the decoder cannot give up its power. It decodes nothing.
+    Unconfined(String),
     Decoded(Value),
 }
 
@@ -82,13 +84,16 @@ pub fn entry<F: Format>() -> (&'static str, Decode) {
 /// The worker: confines itself, then decodes until nobody needs it.
 pub fn serve(formats: &[(&str, Decode)]) -> io::Result<()> {
     let master = Master::of_process();
-    let closed = close_inherited();
-    limit_memory(MEMORY)?;
-    let mut lacks = confine()?;
-    if closed.is_err() {
-        lacks.push("close_range".to_owned());
+    match give_up_power() {
+        Ok(lacks) => master.send(&Message::Confined(lacks))?,
+        Err(why) => {
+            master.send(&Message::Unconfined(why.clone()))?;
+            // The end of a process with an unread message would hide what it has sent (unix(7),
+            // ECONNRESET).
+            let _: IgnoredAny = master.receive()?;
+            return Err(io::Error::other(why));
+        }
     }
-    master.send(&Message::Confined(lacks))?;
     loop {
         let request: Request = match master.receive() {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -104,6 +109,18 @@ pub fn serve(formats: &[(&str, Decode)]) -> io::Result<()> {
     }
 }
 
+/// Confines the process. Returns what the kernel lacks; an error names the system call.
+fn give_up_power() -> Result<Vec<String>, String> {
+    let failed = |call: &'static str| move |e: io::Error| format!("{call}: {}", errno_text(&e));
+    let closed = close_inherited();
+    limit_memory(MEMORY).map_err(failed("setrlimit"))?;
+    let mut lacks = confine().map_err(failed("capset"))?;
+    if closed.is_err() {
+        lacks.push("close_range".to_owned());
+    }
+    Ok(lacks)
+}
+
 /// The decoder of this program.
 #[derive(Debug)]
 struct Decoder {
@@ -113,7 +130,7 @@ struct Decoder {
     /// The formats at which decoders failed: who sends messages of one format cannot keep those of
     /// another from being decoded.
     troubles: BTreeMap<&'static str, Trouble>,
-    /// What the kernel lacks was logged.
+    /// What the kernel lacks, or why no decoder can be confined, was logged.
     is_introduced: bool,
     /// A decoder was started before the first message.
     is_prepared: bool,
@@ -247,11 +264,19 @@ impl Decoder {
         while Instant::now() < deadline {
             match worker.receive()? {
                 Some(Message::Decoded(value)) => return Ok(value),
-                Some(Message::Confined(lacks)) if !self.is_introduced => {
-                    introduce(&lacks);
+                Some(Message::Confined(lacks)) => {
+                    if !self.is_introduced {
+                        introduce(&lacks);
+                    }
                     self.is_introduced = true;
                 }
-                Some(Message::Confined(_)) => {}
+                Some(Message::Unconfined(why)) => {
+                    if !self.is_introduced {
+                        log::error!("decoder: {UNCONFINED}: {}", printable(&why));
+                    }
+                    self.is_introduced = true;
+                    return Err(io::Error::other(UNCONFINED));
+                }
                 None => worker::wait(&[&*worker], deadline),
             }
         }
@@ -279,6 +304,8 @@ impl Decoder {
         }
     }
 }
+
+const UNCONFINED: &str = "cannot give up its power, and decodes nothing";
 
 /// Logs what the kernel lacks.
 fn introduce(lacks: &[String]) {
@@ -373,6 +400,16 @@ mod tests {
         worker(|_| Some(Message::Decoded("ten".into())))
     }
 
+    fn unconfined() -> io::Result<Worker> {
+        let (worker, far) = Worker::pair()?;
+        let why = Message::Unconfined("capset: Operation not permitted".to_owned());
+        std::thread::spawn(move || {
+            worker::send_to(far.as_fd(), &why, MsgFlags::empty())?;
+            worker::receive_from::<IgnoredAny>(far.as_fd(), MsgFlags::empty())
+        });
+        Ok(worker)
+    }
+
     fn missing() -> io::Result<Worker> {
         Err(io::ErrorKind::NotFound.into())
     }
@@ -410,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_decoder_that_fails_is_ended_and_another_one_starts_a_second_later() {
-        for start in [ended, liar, confused, missing] {
+        for start in [ended, liar, confused, unconfined, missing] {
             let mut decoder = Decoder::new(start, LIMIT);
             let began = Instant::now();
             assert_eq!(decoder.decode::<Size>(&10, b"abc"), None);

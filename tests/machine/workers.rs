@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of `up` that decode and load: what they can do, and what ends them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -22,6 +23,7 @@ use nix::sys::socket::{
 };
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, dup, mkfifo};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde_json::{Value, json};
 
 use super::{IBBOOT, alone, index_of, ip, on_own_run, pace, skip};
@@ -35,6 +37,14 @@ fn worker(job: &str, far: OwnedFd) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
+}
+
+/// The soft and the hard limit of RLIMIT_DATA in /proc/PID/limits.
+fn memory_limit(limits: &str) -> [&str; 2] {
+    let mut lines = limits.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max data size"));
+    let mut words = line.unwrap().split_whitespace();
+    [(); 2].map(|()| words.next().unwrap())
 }
 
 /// Whatever the kernel lacks, the decoder has no capability; this kernel has seccomp.
@@ -68,10 +78,7 @@ fn the_decoder_has_no_power() {
     let open = fs::read_dir(format!("{directory}/fd")).unwrap().count();
     assert!(open == 3 || lacks.contains("close_range"), "{open} files");
     let limits = fs::read_to_string(format!("{directory}/limits")).unwrap();
-    let memory = limits
-        .lines()
-        .find(|line| line.starts_with("Max data size"));
-    assert_eq!(memory.unwrap().split_whitespace().nth(3), Some("16777216"));
+    assert_eq!(memory_limit(&limits), ["16777216", "16777216"]);
     // The largest packet, and a small one afterwards.
     let largest = "ff:".repeat(0xffff);
     send(json!({"format": "dhcp", "context": false, "bytes": largest.trim_end_matches(':')}));
@@ -84,6 +91,53 @@ fn the_decoder_has_no_power() {
     send(json!({"format": "sysfs", "context": null, "bytes": ""}));
     assert_eq!(receive().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(decoder.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_decoder_with_a_lower_limit_of_memory_decodes() {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    let mut decoder = Command::new("sh")
+        .args(["-c", "ulimit -d 8192; exec \"$0\" worker decode", IBBOOT])
+        .stdin(Stdio::from(far))
+        .spawn()
+        .unwrap();
+    let receive = || receive_from::<Value>(near.as_fd(), MsgFlags::empty());
+    let first = receive().unwrap();
+    assert!(first["Confined"].is_array(), "{first}");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", decoder.id())).unwrap();
+    assert_eq!(memory_limit(&limits), ["8388608", "8388608"]);
+    let arp = json!({"format": "arp", "context": null, "bytes": "00:01"});
+    send_to(near.as_fd(), &arp, MsgFlags::empty()).unwrap();
+    assert_eq!(receive().unwrap(), json!({"Decoded": null}));
+    drop(near);
+    assert!(decoder.wait().unwrap().success());
+}
+
+/// Where a filter forbids capset(2), as `SystemCallFilter=~@privileged` in a unit does.
+#[test]
+fn a_decoder_that_keeps_its_power_says_why_and_decodes_nothing() {
+    let forbidden = BTreeMap::from([(libc::SYS_capset, Vec::new())]);
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(forbidden, SeccompAction::Allow, refuse, arch).unwrap();
+    let filter: BpfProgram = filter.try_into().unwrap();
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let (near, far) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+    // What comes before the decoder has ended is read too.
+    let arp = json!({"format": "arp", "context": null, "bytes": "00:01"});
+    send_to(near.as_fd(), &arp, MsgFlags::empty()).unwrap();
+    // A filter is that of one thread, and of what the thread starts.
+    let start = move || {
+        seccompiler::apply_filter(&filter).unwrap();
+        worker(decoder::JOB, far)
+    };
+    let mut decoder = std::thread::spawn(start).join().unwrap();
+    assert_eq!(decoder.wait().unwrap().code(), Some(1));
+    let receive = || receive_from::<Value>(near.as_fd(), MsgFlags::empty());
+    let why = json!({"Unconfined": "capset: Operation not permitted"});
+    assert_eq!(receive().unwrap(), why);
+    assert_eq!(receive().unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }
 
 /// The process that `up` starts, in a network and with a host name of its own.
