@@ -21,6 +21,13 @@ pub struct DiskPath {
     /// Protocol towards the target; none for a disk of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
+    /// The device that needs only one of its paths or disks, this one among them (`dm-0`): multipath, a RAID with
+    /// redundancy, an NVMe subsystem. None: without this path a disk is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+    /// The name of the iSCSI target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// Transport in the kernel's word: `tcp` or `iser` for iSCSI, `tcp`, `rdma` or `fc` for NVMe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
@@ -42,6 +49,11 @@ impl DiskPath {
         }
     }
 
+    /// The name of the disk, which other paths may lead to as well.
+    pub fn disk(&self) -> &str {
+        self.disk.as_deref().unwrap_or(&self.device)
+    }
+
     /// The state, if the session or controller is lost.
     pub fn lost(&self) -> Option<&str> {
         let good = Self::good_state(self.protocol?);
@@ -49,12 +61,28 @@ impl DiskPath {
     }
 }
 
+/// The iSCSI targets that this machine is logged in to.
+pub(super) fn targets(look: &mut Look<'_>) -> Vec<String> {
+    const SESSIONS: &str = "/sys/class/iscsi_session";
+    let sessions = look.list(SESSIONS).into_iter();
+    let sessions = sessions.filter(|name| is_numbered(name, "session"));
+    sessions
+        .filter_map(|session| {
+            let place = format!("{SESSIONS}/{session}");
+            let state = look.text(&format!("{place}/state"))?;
+            (Some(state.as_str()) == DiskPath::good_state(Protocol::Iscsi)).then_some(())?;
+            look.text(&format!("{place}/targetname"))
+        })
+        .collect()
+}
+
 /// The paths to the disk with this device number (`8:1`) or source (`/dev/sda1`): a file system
 /// over several devices (btrfs) has its own number, which is not the number of a disk.
 pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPath> {
     const BLOCK: &str = "/sys/class/block";
     let device = source.strip_prefix("/dev/");
-    let place = match device.filter(|_| number.starts_with("0:")) {
+    let device = device.filter(|_| number.starts_with("0:"));
+    let place = match device {
         Some(name) => match name.strip_prefix("mapper/") {
             None => format!("{BLOCK}/{name}"),
             // A device of the device mapper has its name in a file (drivers/md/dm-sysfs.c).
@@ -74,11 +102,67 @@ pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPat
         None => format!("/sys/dev/block/{number}"),
     };
     let mut found = Vec::new();
-    below(look, &place, LAYERS_MAX, &mut found);
+    let name = place.rsplit('/').next().unwrap_or_default();
+    match device.and_then(|_| btrfs(look, name)) {
+        Some((filesystem, devices)) => {
+            let shared = is_redundant(look, &filesystem).then_some("btrfs");
+            for device in devices {
+                let place = format!("{filesystem}/devices/{device}");
+                below(look, &place, LAYERS_MAX, shared, &mut found);
+            }
+        }
+        None => below(look, &place, LAYERS_MAX, None, &mut found),
+    }
     found
 }
 
-fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPath>) {
+/// The directory of the btrfs file system with this device, and all its devices, if it has several
+/// (fs/btrfs/sysfs.c).
+fn btrfs(look: &mut Look<'_>, device: &str) -> Option<(String, Vec<String>)> {
+    const BTRFS: &str = "/sys/fs/btrfs";
+    let mut all = look.list(BTRFS).into_iter();
+    let found = all.find_map(|name| {
+        let filesystem = format!("{BTRFS}/{name}");
+        let devices = look.list(&format!("{filesystem}/devices"));
+        let is_it = devices.iter().any(|one| one == device);
+        is_it.then_some((filesystem, devices))
+    });
+    found.filter(|(_, devices)| devices.len() > 1)
+}
+
+/// Whether every kind of block group of this btrfs file system survives the loss of a device.
+fn is_redundant(look: &mut Look<'_>, filesystem: &str) -> bool {
+    ["data", "metadata", "system"].iter().all(|kind| {
+        let profiles = look.list(&format!("{filesystem}/allocation/{kind}"));
+        let has = |names: &[&str]| profiles.iter().any(|one| names.contains(&one.as_str()));
+        let redundant = ["raid1", "raid1c3", "raid1c4", "raid10", "raid5", "raid6"];
+        has(&redundant) && !has(&["single", "dup", "raid0"])
+    })
+}
+
+/// Whether the device at `disk` needs only one of its slaves: multipath, and RAID with redundancy. Which
+/// RAID an LV is sysfs does not say.
+fn shares(look: &mut Look<'_>, disk: &str, slaves: &[String]) -> bool {
+    if let Some(level) = look.text(&format!("{disk}/md/level")) {
+        let redundant = ["raid1", "raid4", "raid5", "raid6", "raid10"];
+        return redundant.contains(&level.as_str());
+    }
+    let uuid = look.text(&format!("{disk}/dm/uuid")).unwrap_or_default();
+    let is_image = |name: String| name.contains("_rimage_") || name.contains("_mimage_");
+    let mut names = slaves
+        .iter()
+        .filter_map(|slave| look.text(&format!("{disk}/slaves/{slave}/dm/name")));
+    uuid.starts_with("mpath-") || names.any(is_image)
+}
+
+/// `shared`: the device above that needs only one of its paths or disks.
+fn below(
+    look: &mut Look<'_>,
+    place: &str,
+    layers: usize,
+    shared: Option<&str>,
+    found: &mut Vec<DiskPath>,
+) {
     let Some(layers) = layers.checked_sub(1) else {
         return;
     };
@@ -90,8 +174,14 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
     // A partition has no slaves: those of its disk are in the directory above it.
     for disk in [&directory, above] {
         let slaves = look.list(&format!("{disk}/slaves"));
+        let own = disk.rsplit('/').next().filter(|_| slaves.len() > 1);
+        let shared = match shared {
+            None => own.filter(|_| shares(look, disk, &slaves)),
+            shared => shared,
+        };
         for slave in &slaves {
-            below(look, &format!("{disk}/slaves/{slave}"), layers, found);
+            let place = format!("{disk}/slaves/{slave}");
+            below(look, &place, layers, shared, found);
         }
         if !slaves.is_empty() {
             return;
@@ -99,9 +189,10 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
     }
     let nodes: Vec<&str> = target.split('/').collect();
     let Some(&device) = nodes.last() else { return };
-    let ways = if let Some(session) = numbered(&nodes, "session") {
+    let subsystem = numbered(&nodes, "nvme-subsys");
+    let mut ways = if let Some(session) = numbered(&nodes, "session") {
         vec![iscsi(look, device, session, numbered(&nodes, "host"))]
-    } else if let Some(subsystem) = numbered(&nodes, "nvme-subsys") {
+    } else if let Some(subsystem) = subsystem {
         let place = format!("/sys/class/nvme-subsystem/{subsystem}");
         let controllers = look.list(&place);
         controllers
@@ -116,11 +207,16 @@ fn below(look: &mut Look<'_>, place: &str, layers: usize, found: &mut Vec<DiskPa
         vec![DiskPath {
             device: device.to_owned(),
             protocol: None,
+            disk: None,
+            target: None,
             transport: None,
             server: None,
             state: None,
         }]
     };
+    for way in &mut ways {
+        way.disk = shared.or(subsystem).map(str::to_owned);
+    }
     found.extend(ways);
 }
 
@@ -149,6 +245,8 @@ fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -
     DiskPath {
         device: device.to_owned(),
         protocol: Some(Protocol::Iscsi),
+        disk: None,
+        target: look.text(&format!("/sys/class/iscsi_session/{session}/targetname")),
         transport: driver.map(|name| name.trim_start_matches("iscsi_").to_owned()),
         server: address.and_then(|text| text.parse().ok()),
         state: look.text(&format!("/sys/class/iscsi_session/{session}/state")),
@@ -168,6 +266,8 @@ fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
     DiskPath {
         device: controller.to_owned(),
         protocol: (!is_local).then_some(Protocol::Nvme),
+        disk: None,
+        target: None,
         transport,
         server,
         state: state.filter(|_| !is_local),
@@ -282,6 +382,121 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_is_what_multipath_or_a_redundant_raid_needs_one_of() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        let sessions = |disk: &str, names: [&str; 2]| {
+            let slaves = format!("sys/devices/virtual/block/{disk}/slaves");
+            for (name, session) in names.into_iter().zip(["session1", "session2"]) {
+                let target = format!("../../../../platform/{session}/target2:0:0/block/{name}");
+                link(tree, &format!("{slaves}/{name}"), &target);
+            }
+        };
+        let disks = || {
+            let ways = of(&mut Look::new(&Root::new(tree)), "253:0", "/dev/root");
+            let words = ways
+                .iter()
+                .map(|way| format!("{} {}", way.disk(), way.device));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        link(
+            tree,
+            "sys/dev/block/253:0",
+            "../../devices/virtual/block/md0",
+        );
+        let md = "sys/devices/virtual/block/md0";
+        for mapped in ["dm-1", "dm-2"] {
+            let target = format!("../../{mapped}");
+            link(tree, &format!("{md}/slaves/{mapped}"), &target);
+            let uuid = format!("sys/devices/virtual/block/{mapped}/dm/uuid");
+            file(tree, &uuid, "mpath-36001405a\n");
+        }
+        sessions("dm-1", ["sda", "sdb"]);
+        sessions("dm-2", ["sdc", "sdd"]);
+        for (level, expected) in [
+            ("raid0", "dm-1 sda, dm-1 sdb, dm-2 sdc, dm-2 sdd"),
+            ("linear", "dm-1 sda, dm-1 sdb, dm-2 sdc, dm-2 sdd"),
+            ("raid1", "md0 sda, md0 sdb, md0 sdc, md0 sdd"),
+        ] {
+            file(tree, &format!("{md}/md/level"), &format!("{level}\n"));
+            assert_eq!(disks(), expected, "{level}");
+        }
+        // An LV over two disks.
+        fs::remove_file(tree.join("sys/dev/block/253:0")).unwrap();
+        link(
+            tree,
+            "sys/dev/block/253:0",
+            "../../devices/virtual/block/dm-3",
+        );
+        sessions("dm-3", ["sde", "sdf"]);
+        let dm = "sys/devices/virtual/block/dm-3/dm";
+        file(tree, &format!("{dm}/uuid"), "LVM-a\n");
+        assert_eq!(disks(), "sde sde, sdf sdf");
+        // LVM's RAID.
+        fs::remove_dir_all(tree.join("sys/devices/virtual/block/dm-3/slaves")).unwrap();
+        let slaves = "sys/devices/virtual/block/dm-3/slaves";
+        link(tree, &format!("{slaves}/dm-1"), "../../dm-1");
+        link(tree, &format!("{slaves}/dm-2"), "../../dm-2");
+        for (mapped, name) in [("dm-1", "vg-r_rimage_0"), ("dm-2", "vg-r_rimage_1")] {
+            let name_of = format!("sys/devices/virtual/block/{mapped}/dm/name");
+            file(tree, &name_of, &format!("{name}\n"));
+        }
+        assert_eq!(disks(), "dm-3 sda, dm-3 sdb, dm-3 sdc, dm-3 sdd");
+    }
+
+    #[test]
+    fn a_btrfs_over_several_disks_has_the_paths_of_all() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        let filesystem = "sys/fs/btrfs/7b8f";
+        for (name, session) in [("sda", "session1"), ("sdb", "session2")] {
+            let device = format!("devices/platform/{session}/target2:0:0/block/{name}");
+            link(
+                tree,
+                &format!("sys/class/block/{name}"),
+                &format!("../../{device}"),
+            );
+            let place = format!("{filesystem}/devices/{name}");
+            link(tree, &place, &format!("../../../../{device}"));
+        }
+        let profile = |kind: &str, profile: &str| {
+            let file_of = format!("{filesystem}/allocation/{kind}/{profile}/used_bytes");
+            file(tree, &file_of, "1\n");
+        };
+        let disks = || {
+            let ways = of(&mut Look::new(&Root::new(tree)), "0:33", "/dev/sdb");
+            let words = ways
+                .iter()
+                .map(|way| format!("{} {}", way.disk(), way.device));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(disks(), "sda sda, sdb sdb");
+        for kind in ["data", "metadata", "system"] {
+            profile(kind, "raid1");
+        }
+        assert_eq!(disks(), "btrfs sda, btrfs sdb");
+        profile("data", "single");
+        assert_eq!(disks(), "sda sda, sdb sdb");
+    }
+
+    #[test]
+    fn targets_are_those_that_are_logged_in() {
+        let tree = tempfile::tempdir().unwrap();
+        let tree = tree.path();
+        for (session, state) in [("session1", "LOGGED_IN"), ("session2", "FAILED")] {
+            let place = format!("sys/class/iscsi_session/{session}");
+            file(tree, &format!("{place}/state"), state);
+            file(
+                tree,
+                &format!("{place}/targetname"),
+                &format!("iqn.{session}\n"),
+            );
+        }
+        let root = Root::new(tree);
+        assert_eq!(targets(&mut Look::new(&root)), ["iqn.session1"]);
+    }
+
+    #[test]
     fn a_namespace_is_reached_by_every_controller_of_its_subsystem() {
         let tree = tempfile::tempdir().unwrap();
         let tree = tree.path();
@@ -299,7 +514,7 @@ mod tests {
         file(tree, &format!("{place}/nvme0n1/size"), "8\n");
         assert_eq!(
             paths(tree, "259:2", "/dev/nvme0n1p2"),
-            r#"[{"device":"nvme0","protocol":"nvme","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","transport":"rdma","server":"fd00::2","state":"connecting"}]"#
+            r#"[{"device":"nvme0","protocol":"nvme","disk":"nvme-subsys0","transport":"rdma","server":"10.0.0.2"},{"device":"nvme1","protocol":"nvme","disk":"nvme-subsys0","transport":"rdma","server":"fd00::2","state":"connecting"}]"#
         );
     }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{DiskPath, Look, disks};
 use crate::redact;
+use crate::wish::storage::Protocol;
 
 /// File with the connections of a saved tree, as JSON.
 pub const CONNECTIONS: &str = "/ibboot-connections.json";
@@ -31,12 +32,23 @@ pub struct RootMount {
     /// The paths to the disk of the file system, if it has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<DiskPath>,
+    /// The iSCSI targets that this machine is logged in to, whether or not the file system is on them; empty
+    /// unless it is on one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
 }
 
 pub(super) fn root(look: &mut Look<'_>) -> Option<RootMount> {
     let mounts = look.text("/proc/self/mountinfo")?;
     let (number, mut mount) = root_of(&mounts)?;
     mount.paths = disks::of(look, number, &mount.source);
+    if mount
+        .paths
+        .iter()
+        .any(|path| path.protocol == Some(Protocol::Iscsi))
+    {
+        mount.targets = disks::targets(look);
+    }
     Some(mount)
 }
 
@@ -117,6 +129,7 @@ fn mount_at<'a>(at: &str, line: &'a str) -> Option<(&'a str, RootMount, &'a str)
         transport: None,
         server: None,
         paths: Vec::new(),
+        targets: Vec::new(),
     };
     if mount.is_nfs() {
         mount.transport = option(options, "proto").map(str::to_owned);
@@ -145,6 +158,7 @@ mod tests {
                     transport: Some("rdma".to_owned()),
                     server: Some("10.0.0.2".parse().unwrap()),
                     paths: Vec::new(),
+                    targets: Vec::new(),
                 }
             ))
         );

@@ -291,7 +291,7 @@ fn servers(root: &Root) -> (Servers, Vec<IpAddr>) {
             return (Some(Vec::new()), Vec::new());
         }
         servers.extend(named.root.server);
-        servers.extend(named.portals.into_iter().flatten());
+        servers.extend(named.portals.iter().filter_map(|portal| portal.root.server));
     }
     servers.sort_unstable();
     servers.dedup();

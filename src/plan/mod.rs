@@ -13,6 +13,7 @@ pub mod steps;
 pub mod text;
 mod tokens;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kernel_cmdline::{Handover, LinkKind, Number, PortType};
@@ -354,12 +355,9 @@ impl Draft<'_> {
     /// The servers to query; also plans the module that queries them.
     fn servers(&mut self) -> Vec<ServerWish> {
         let named = self.request.servers.clone();
-        let alternative = named.is_empty() && !self.request.portals.is_empty();
-        let servers = if named.is_empty() {
-            self.root_servers()
-        } else {
-            named
-        };
+        let is_named = !named.is_empty();
+        let servers = if is_named { named } else { self.root_servers() };
+        let alternative = !is_named && servers.len() > 1;
         if let Some(first) = servers.first() {
             self.load("rdma_ucm", Some(&first.origin));
         }
@@ -374,25 +372,32 @@ impl Draft<'_> {
     /// The servers of a root file system over RDMA; none if one of them is not known here, or has another
     /// path. No argument requests this query, so an image without the module for it omits the query.
     fn root_servers(&self) -> Vec<Requested<Server>> {
-        let paths = match self.request.portals.as_slice() {
-            [] => self.request.root.as_slice(),
-            paths => paths,
-        };
-        let server = |root: &Requested<storage::Root>| {
-            let is_rdma = root.value.transport == Transport::Rdma;
-            let address = root.value.server.filter(|_| is_rdma)?;
+        let root = self.request.root.iter();
+        let mut paths: Vec<(&storage::Root, &Origin)> =
+            root.map(|one| (&one.value, &one.origin)).collect();
+        if !self.request.portals.is_empty() {
+            let portals = self.request.portals.iter();
+            paths = portals.map(|one| (&one.value.root, &one.origin)).collect();
+        }
+        let server = |(root, origin): (&storage::Root, &Origin)| {
+            let is_rdma = root.transport == Transport::Rdma;
+            let address = root.server.filter(|_| is_rdma)?;
             Some(Requested {
                 value: Server {
                     address,
                     port: None,
                 },
-                origin: root.origin.clone(),
+                origin: origin.clone(),
             })
         };
-        let servers: Option<Vec<_>> = paths.iter().map(server).collect();
-        servers
+        let servers: Option<Vec<_>> = paths.into_iter().map(server).collect();
+        let mut servers = servers
             .filter(|_| self.can_load("rdma_ucm"))
-            .unwrap_or_default()
+            .unwrap_or_default();
+        // One server may have several targets.
+        let mut known = BTreeSet::new();
+        servers.retain(|server| known.insert(server.value.address));
+        servers
     }
 
     fn make(&mut self) -> Expectation {

@@ -19,7 +19,11 @@ pub fn carried(request: &Request) -> Option<RootWish> {
     });
     (leads || wish.value.transport == Transport::Rdma).then(|| RootWish {
         root: wish.value,
-        portals: request.portals.iter().map(|one| one.value.server).collect(),
+        portals: request
+            .portals
+            .iter()
+            .map(|one| one.value.clone())
+            .collect(),
         requested_by: Some(wish.origin.clone()),
     })
 }

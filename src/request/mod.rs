@@ -190,8 +190,8 @@ pub struct Request {
     pub handover: Option<Requested<Handover>>,
     /// The root file system on a server, if an argument names one.
     pub root: Option<Requested<storage::Root>>,
-    /// The paths to the disk of the root file system, if several servers are named.
-    pub portals: Vec<Requested<storage::Root>>,
+    /// The paths to the disks of the root file system, if several are named.
+    pub portals: Vec<Requested<storage::Portal>>,
     /// Set if a DHCP server names the root file system.
     pub root_of_lease: Option<storage::OfLease>,
     /// Log level: debug with `rd.debug`, otherwise info.

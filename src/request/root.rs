@@ -5,7 +5,7 @@
 use kernel_cmdline::{Arguments, DEV_NFS, NvmfDiscover, Spanned};
 
 use crate::wish::origin::{Requested, origin, requested};
-use crate::wish::storage::{self, OfLease, Protocol, Root, Transport};
+use crate::wish::storage::{self, OfLease, Portal, Protocol, Root, Transport};
 
 /// The root file system that the arguments name, in dracut's order.
 pub fn named(arguments: &Arguments<'_>) -> Option<Requested<Root>> {
@@ -40,27 +40,35 @@ fn discovered(discover: &Spanned<'_, NvmfDiscover<'_>>) -> Option<Requested<Root
     Some(requested(discover, found))
 }
 
-/// The servers of a disk with several paths: one for each `netroot=iscsi:` or `rd.nvmf.discover=`.
-/// Empty unless there are several.
-pub fn portals(arguments: &Arguments<'_>) -> Vec<Requested<Root>> {
+/// The servers of a disk with several paths, or of several disks: one for each `netroot=iscsi:` or
+/// `rd.nvmf.discover=`. Empty unless there are several.
+pub fn portals(arguments: &Arguments<'_>) -> Vec<Requested<Portal>> {
     let protocol = named(arguments).map(|root| root.value.protocol);
     let (netroot, is_iser) = (arguments.root.netroot.iter(), is_iser(arguments));
-    let disks: Vec<Requested<Root>> = match protocol {
+    let disks: Vec<Requested<Portal>> = match protocol {
         Some(Protocol::Iscsi) => netroot
-            .filter_map(|one| Some(requested(one, storage::parse(one.value, is_iser)?)))
+            .filter_map(|one| Some(requested(one, Portal::parse(one.value, is_iser)?)))
             .collect(),
         Some(Protocol::Nvme) => {
+            let portal = |found: Requested<Root>| Requested {
+                value: Portal {
+                    root: found.value,
+                    target: None,
+                },
+                origin: found.origin,
+            };
             let all = arguments.nvmf_servers().iter();
-            all.filter_map(discovered).collect()
+            all.filter_map(discovered).map(portal).collect()
         }
         _ => Vec::new(),
     };
-    let mut servers: Vec<Requested<Root>> = Vec::new();
+    let mut servers: Vec<Requested<Portal>> = Vec::new();
     for disk in disks {
+        let (server, target) = (disk.value.root.server, &disk.value.target);
         let is_known = servers
             .iter()
-            .any(|one| one.value.server == disk.value.server);
-        if Some(disk.value.protocol) == protocol && !is_known {
+            .any(|one| one.value.root.server == server && one.value.target == *target);
+        if Some(disk.value.root.protocol) == protocol && !is_known {
             servers.push(disk);
         }
     }
@@ -94,7 +102,7 @@ mod tests {
     use crate::wish::storage::Root;
     use crate::wish::storage::Transport;
     use kernel_cmdline::Source;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::Ipv4Addr;
 
     fn found(cmdline: &str) -> Option<String> {
         let sources = [Source::new("test", cmdline.as_bytes())];
@@ -244,9 +252,15 @@ mod tests {
         let found = |cmdline: &str| {
             let sources = [Source::new("test", cmdline.as_bytes())];
             let portals = portals(&kernel_cmdline::parse(&sources));
-            let server = |portal: &Requested<Root>| portal.value.server;
-            let word = |server: Option<IpAddr>| server.map_or("-".to_owned(), |s| s.to_string());
-            let words = portals.iter().map(server).map(word);
+            let word = |portal: &Requested<Portal>| {
+                let server = portal.value.root.server;
+                let server = server.map_or("-".to_owned(), |s| s.to_string());
+                match &portal.value.target {
+                    Some(target) => format!("{server}/{target}"),
+                    None => server,
+                }
+            };
+            let words = portals.iter().map(word);
             words.collect::<Vec<_>>().join(" ")
         };
         let one = "netroot=iscsi:10.0.0.2::::iqn.a";
@@ -255,9 +269,25 @@ mod tests {
             (format!("{one} {one} netroot=nfs:10.1.0.2:/"), ""),
             (
                 format!("{one} netroot=iscsi:u:p@10.1.0.2::::iqn.a"),
-                "10.0.0.2 10.1.0.2",
+                "10.0.0.2/iqn.a 10.1.0.2/iqn.a",
             ),
-            (format!("{one} netroot=iscsi:server::::iqn.a"), "10.0.0.2 -"),
+            (
+                format!("{one} netroot=iscsi:server::::iqn.a"),
+                "10.0.0.2/iqn.a -/iqn.a",
+            ),
+            // Two disks of one server.
+            (
+                format!("{one} netroot=iscsi:10.0.0.2:::iser::1:iqn.2026-01.test:b:c"),
+                "10.0.0.2/iqn.a 10.0.0.2/iqn.2026-01.test:b:c",
+            ),
+            (
+                format!("{one} netroot=iscsi:10.1.0.2::::eui.02004567a425678d"),
+                "10.0.0.2/iqn.a 10.1.0.2/eui.02004567a425678d",
+            ),
+            (
+                format!("{one} netroot=iscsi:10.1.0.2::::disk"),
+                "10.0.0.2/iqn.a 10.1.0.2",
+            ),
             (
                 "rd.nvmf.discover=rdma,10.0.0.2 rd.nvmf.discover=fc,auto \
                  rd.nvmf.discover=rdma,10.1.0.2,,4420"

@@ -2,6 +2,7 @@
 //! PURE: the checks of the root file system: its mount, its transport and the path to its server.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::checks::Id;
@@ -18,6 +19,8 @@ const IDLE: &str = "NFS closes a connection that is idle for 5 minutes, and open
 /// The same for a live image: what was read of it before is in memory.
 const IDLE_IMAGE: &str = "NFS closes a connection that is idle for 5 minutes, and opens it when it is needed: read a file that nothing \
                           has read since the boot, check again, then look at: rdma resource show cm_id";
+/// The hint if nothing names the address of a server.
+const NO_ADDRESS: &str = "the address of the server is not known";
 /// The file system type of an overlay.
 const OVERLAY: &str = "overlay";
 
@@ -147,9 +150,21 @@ fn servers(wish: &RootWish) -> Vec<IpAddr> {
     match wish.portals.as_slice() {
         [] => wish.root.server.into_iter().collect(),
         portals => {
-            let known: Option<Vec<IpAddr>> = portals.iter().copied().collect();
-            known.unwrap_or_default()
+            let known = portals.iter().map(|portal| portal.root.server);
+            known.collect::<Option<Vec<IpAddr>>>().unwrap_or_default()
         }
+    }
+}
+
+/// Whether an argument names this path to an iSCSI disk.
+fn is_named(wish: &RootWish, path: &DiskPath) -> bool {
+    match wish.portals.as_slice() {
+        [] => path.server.is_some() && path.server == wish.root.server,
+        portals => portals.iter().any(|portal| {
+            path.server.is_some()
+                && path.server == portal.root.server
+                && portal.may_lead_to(path.target.as_deref())
+        }),
     }
 }
 
@@ -179,14 +194,13 @@ pub fn transport(wish: &RootWish, facts: &Facts) -> Finding {
 }
 
 /// A path to the disk whose session or controller is lost: a warning, if another one is not lost.
-fn lost(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
-    let protocol = wish.root.protocol;
-    let (path, state) = disks.iter().find_map(|path| Some((path, path.lost()?)))?;
+fn lost(protocol: Protocol, paths: &[&DiskPath]) -> Option<Finding> {
+    let (path, state) = paths.iter().find_map(|path| Some((path, path.lost()?)))?;
     let server = path.server.map_or(String::new(), |s| format!(" to {s}"));
     let found = format!("{}{server} is {state}", path.device);
     let expected = DiskPath::good_state(protocol).unwrap_or_default();
     let finding = Finding::failed(Id::RootPath, &found, expected).hint(paths_of(protocol));
-    Some(match disks.iter().all(|path| path.lost().is_some()) {
+    Some(match paths.iter().all(|path| path.lost().is_some()) {
         true => finding,
         false => finding.as_warning(),
     })
@@ -200,22 +214,34 @@ fn paths_of(protocol: Protocol) -> &'static str {
     }
 }
 
-/// A named server without a path to the disk. The controllers of NVMe are those that discovery reported,
-/// at other addresses: only their number is compared.
-fn missing(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
+/// A named server without a path to the disk. A target that has none of the disks must be logged in to. The
+/// controllers of NVMe are those that discovery reported, at other addresses: only their number is compared.
+fn missing(wish: &RootWish, mount: &RootMount) -> Option<Finding> {
     let protocol = wish.root.protocol;
-    let named: Vec<IpAddr> = wish.portals.iter().flatten().copied().collect();
-    let servers: Option<Vec<IpAddr>> = disks.iter().map(|path| path.server).collect();
     let (found, expected) = match protocol {
-        Protocol::Iscsi => {
-            let servers = servers?;
-            let server = named.iter().find(|server| !servers.contains(server))?;
-            let expected = format!("a path to {server}");
-            ("no path to this disk".to_owned(), expected)
-        }
-        Protocol::Nvme if disks.len() < named.len() => {
-            let found = format!("controllers: {}", disks.len());
-            (found, format!("{} or more", named.len()))
+        Protocol::Iscsi => wish.portals.iter().find_map(|portal| {
+            let server = portal.root.server?;
+            let paths = mount.paths.iter();
+            let mut paths = paths.filter(|path| portal.may_lead_to(path.target.as_deref()));
+            match (paths.clone().next(), &portal.target) {
+                (None, Some(target)) => {
+                    let mut targets = mount.targets.iter();
+                    let is_there = targets.any(|one| portal.may_lead_to(Some(one)));
+                    let expected = format!("a session with {target} at {server}");
+                    (!is_there).then(|| ("not logged in".to_owned(), expected))
+                }
+                _ => {
+                    let leads = |path: &DiskPath| path.server.is_none_or(|one| one == server);
+                    let expected = format!("a path to {server}");
+                    (!paths.any(leads)).then(|| ("no path to this disk".to_owned(), expected))
+                }
+            }
+        })?,
+        Protocol::Nvme => {
+            let servers = wish.portals.iter().filter_map(|portal| portal.root.server);
+            let (found, named) = (mount.paths.len(), servers.count());
+            (found < named)
+                .then(|| (format!("controllers: {found}"), format!("{named} or more")))?
         }
         _ => return None,
     };
@@ -223,59 +249,81 @@ fn missing(wish: &RootWish, disks: &[DiskPath]) -> Option<Finding> {
     Some(finding.as_warning())
 }
 
-/// The path to each server of the file system; the worst one counts. A disk works over one of its paths:
-/// a path that is down only warns, if another one is good.
+/// The path to each server of the file system; the worst one counts.
 pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     let mount = facts.root.as_ref();
-    let disks = mount.map_or(&[][..], |mount| mount.paths.as_slice());
-    let disks = match wish.root.protocol {
-        Protocol::Nfs | Protocol::Live | Protocol::LiveNfs => &[],
-        Protocol::Iscsi | Protocol::Nvme => disks,
+    let is_disk = matches!(wish.root.protocol, Protocol::Iscsi | Protocol::Nvme);
+    let on_disks = mount.filter(|mount| is_disk && !mount.paths.is_empty());
+    let Some(mount) = on_disks else {
+        let mounted = mount.and_then(|mount| mount.server);
+        return match wish.root.server.or(mounted) {
+            Some(server) => way(server, wish, links, facts),
+            // The command line names the server by host name, and nothing depends on the server any
+            // more.
+            None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),
+            None => Finding::unknown(Id::RootPath).hint(NO_ADDRESS),
+        };
     };
-    let lost = lost(wish, disks);
+    let mut disks: BTreeMap<&str, Vec<&DiskPath>> = BTreeMap::new();
+    for path in &mount.paths {
+        disks.entry(path.disk()).or_default().push(path);
+    }
+    let disks = disks.values().map(|paths| disk(wish, paths, links, facts));
+    let all = disks.chain(missing(wish, mount));
+    let worst = all.min_by_key(|finding| Reverse(finding.status));
+    worst.unwrap_or_else(|| Finding::unknown(Id::RootPath).hint(NO_ADDRESS))
+}
+
+/// The paths to one disk, which works over one of them: a path that is down only warns, if another one is
+/// good, and a path that no argument names does not count beside a good one that is named.
+fn disk(wish: &RootWish, paths: &[&DiskPath], links: &[LinkReport], facts: &Facts) -> Finding {
+    let lost = lost(wish.root.protocol, paths);
     if let Some(finding) = lost.clone().filter(|one| one.status == Status::Critical) {
         return finding;
     }
-    let kept = disks.iter().filter(|path| path.lost().is_none());
-    let mut servers: Vec<IpAddr> = kept.filter_map(|path| path.server).collect();
-    servers.dedup();
-    if servers.is_empty() {
-        let mounted = mount.and_then(|mount| mount.server);
-        servers.extend(wish.root.server.or(mounted));
-    }
-    let judged = |server: &IpAddr| match wish.root.transport {
-        Transport::Rdma => connection(*server, wish, links, facts),
-        Transport::Tcp => route(*server, links, facts),
-    };
-    let is_down = |server: &IpAddr| match wish.root.transport {
-        Transport::Rdma => connections(*server, wish, facts).is_empty(),
+    let is_down = |server: IpAddr| match wish.root.transport {
+        Transport::Rdma => connections(server, wish, facts).is_empty(),
         // The kernel keeps the routes of an interface that has lost its carrier.
-        Transport::Tcp => ways(*server, facts)
+        Transport::Tcp => ways(server, facts)
             .iter()
             .all(|netdev| netdev.carrier == Some(false)),
     };
-    let found: Vec<Finding> = servers.iter().map(judged).collect();
-    let has_good = found.iter().any(|finding| finding.status == Status::Ok);
-    let found = servers.iter().zip(found);
-    let found = found.map(|(server, finding)| match has_good && is_down(server) {
-        true => finding.as_warning(),
-        false => finding,
-    });
-    let missing = match disks {
-        [] => None,
-        disks => missing(wish, disks),
-    };
-    let is_judged = !servers.is_empty();
-    let spare = lost.into_iter().chain(missing).filter(|_| is_judged);
-    match found
-        .chain(spare)
-        .min_by_key(|finding| Reverse(finding.status))
-    {
-        Some(finding) => finding,
-        // The command line names the server by host name, and nothing depends on the server any
-        // more.
-        None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),
-        None => Finding::unknown(Id::RootPath).hint("the address of the server is not known"),
+    let kept = paths.iter().filter(|path| path.lost().is_none());
+    let mut judged: Vec<(IpAddr, bool, Finding)> = Vec::new();
+    for path in kept {
+        let Some(server) = path.server else { continue };
+        if judged.iter().all(|(known, ..)| *known != server) {
+            let is_named = wish.root.protocol != Protocol::Iscsi || is_named(wish, path);
+            judged.push((server, is_named, way(server, wish, links, facts)));
+        }
+    }
+    if let (true, Some(server)) = (judged.is_empty(), wish.root.server) {
+        judged.push((server, true, way(server, wish, links, facts)));
+    }
+    let lost = lost.filter(|_| !judged.is_empty());
+    let is_good = |finding: &Finding| finding.status == Status::Ok;
+    let has_good = judged.iter().any(|(.., finding)| is_good(finding));
+    let has_named = judged
+        .iter()
+        .any(|(_, named, finding)| *named && is_good(finding));
+    judged.retain(|(_, named, finding)| *named || !has_named || is_good(finding));
+    let found = judged
+        .into_iter()
+        .map(|(server, _, finding)| match has_good && is_down(server) {
+            true => finding.as_warning(),
+            false => finding,
+        });
+    let worst = found
+        .chain(lost)
+        .min_by_key(|finding| Reverse(finding.status));
+    worst.unwrap_or_else(|| Finding::unknown(Id::RootPath).hint(NO_ADDRESS))
+}
+
+/// The way to a server of the file system.
+fn way(server: IpAddr, wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
+    match wish.root.transport {
+        Transport::Rdma => connection(server, wish, links, facts),
+        Transport::Tcp => route(server, links, facts),
     }
 }
 

@@ -54,6 +54,7 @@ pub const ROOT: &[&str] = &[
     "/sys/class/scsi_host/**",
     "/sys/class/iscsi_connection/**",
     "/sys/class/iscsi_session/**",
+    "/sys/fs/btrfs/**",
 ];
 
 /// The connections of rdma_cm, and the indexes of the interfaces.

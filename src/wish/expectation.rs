@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -245,9 +244,9 @@ pub struct RootWish {
     /// The root file system.
     #[serde(flatten)]
     pub root: storage::Root,
-    /// A disk: the addresses of all its servers, if several are named; none for an unknown address.
+    /// On disks: all servers and targets, if several are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub portals: Vec<Option<IpAddr>>,
+    pub portals: Vec<storage::Portal>,
     /// The argument that requested it.
     pub requested_by: Option<Origin>,
 }

@@ -94,6 +94,47 @@ impl Root {
     }
 }
 
+/// One of several servers that arguments name for the disks of the root file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Portal {
+    #[serde(flatten)]
+    pub root: Root,
+    /// The iSCSI target; none with NVMe, or if the argument names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+impl Portal {
+    /// In dracut's spelling, as [`parse`].
+    pub fn parse(text: &str, is_iser: bool) -> Option<Portal> {
+        Some(Portal {
+            root: parse(text, is_iser)?,
+            target: target(text),
+        })
+    }
+
+    /// Whether this portal leads to `target`; true if one of both is not known. dracut writes names as
+    /// `normalized_iscsi_name` of its net-lib does.
+    pub fn may_lead_to(&self, target: Option<&str>) -> bool {
+        let normal = |name: &str| {
+            let mut name = name.to_ascii_lowercase();
+            name.retain(|c| c.is_ascii_alphanumeric() || ".:-".contains(c));
+            name
+        };
+        let both = self.target.as_deref().zip(target);
+        both.is_none_or(|(own, target)| normal(own) == normal(target))
+    }
+}
+
+/// The target at the end of an iSCSI root (`parse_iscsi_root` of dracut's net-lib).
+fn target(text: &str) -> Option<String> {
+    let mut kinds = ["iqn.", "eui.", "naa."].iter();
+    kinds.find_map(|kind| {
+        let colon = text.rfind(&format!(":{kind}"))?;
+        text.get(colon + 1..).map(str::to_owned)
+    })
+}
+
 /// A DHCP server names the root file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfLease {
@@ -215,4 +256,22 @@ pub fn address(text: &str) -> Option<IpAddr> {
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'));
     bare.unwrap_or(text).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portal_leads_to_its_target_in_dracuts_spelling() {
+        let leads = |text: &str, target| Portal::parse(text, false).unwrap().may_lead_to(target);
+        let portal = "iscsi:10.0.0.2::::iqn.2026-01.Test:di@sk";
+        assert!(leads(portal, Some("iqn.2026-01.test:disk")));
+        assert!(!leads(portal, Some("iqn.2026-01.test:data")));
+        assert!(leads(portal, None));
+        assert!(leads(
+            "iscsi:10.0.0.2::::disk",
+            Some("iqn.2026-01.test:data")
+        ));
+    }
 }
