@@ -3,15 +3,10 @@
 //! only the valid answer.
 
 use std::fs;
-use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use super::network::{Node, bound, enter_far, hardware, infiniband, ip, until, with_network};
+use super::network::{Evil, Node, enter_far, hardware, infiniband, ip, until, with_network};
 use ibboot::dhcp::hardware::Hardware;
 use ibboot::dhcp::v4::arp::Arp;
 use ibboot::dhcp::v4::frame;
@@ -20,7 +15,6 @@ use ibboot::dhcp::v4::socket::{PacketSocket, Protocol};
 use ibboot::hardware::HardwareType;
 use ibboot::system::root::Root;
 use ibboot::up::claims::Claims;
-use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 
 const GOOD: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
@@ -291,57 +285,23 @@ impl Sender {
 }
 
 /// A server in the namespace `far`: `answer` returns the payloads for each received message.
-struct Evil {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+fn evil(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+    evil_in_ways(move |request| {
+        let all = answer(request).into_iter();
+        all.map(|payload| (Way::Broadcast, payload)).collect()
+    })
 }
 
-impl Evil {
-    fn start(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
-        Evil::with_ways(move |request| {
-            let all = answer(request).into_iter();
-            all.map(|payload| (Way::Broadcast, payload)).collect()
-        })
-    }
-
-    fn with_ways(answer: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            enter_far();
-            let socket = bound((Ipv4Addr::UNSPECIFIED, 67));
-            socket.set_broadcast(true).unwrap();
-            setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
-            socket
-                .set_read_timeout(Some(Duration::from_millis(100)))
-                .unwrap();
-            let sender = Sender::new(socket.try_clone().unwrap());
-            ready.send(()).unwrap();
-            let mut buffer = [0; 2048];
-            while !told.load(Ordering::Relaxed) {
-                let Ok((length, _)) = socket.recv_from(&mut buffer) else {
-                    continue;
-                };
-                let request = Message::decode(&buffer[..length]).unwrap();
-                for (way, payload) in answer(&request) {
-                    sender.send(way, &payload);
-                }
+fn evil_in_ways(answer: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
+    Evil::start((Ipv4Addr::UNSPECIFIED, 67), |socket| {
+        socket.set_broadcast(true).unwrap();
+        let sender = Sender::new(socket.try_clone().unwrap());
+        move |request: &[u8], _| {
+            for (way, payload) in answer(&Message::decode(request).unwrap()) {
+                sender.send(way, &payload);
             }
-        });
-        is_ready.recv().unwrap();
-        Evil {
-            stop,
-            thread: Some(thread),
         }
-    }
-}
-
-impl Drop for Evil {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
+    })
 }
 
 #[test]
@@ -352,7 +312,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
             .map(|trick| trick.0)
             .collect();
         for (number, name) in names.iter().enumerate() {
-            let _server = Evil::start(move |request| {
+            let _server = evil(move |request| {
                 vec![
                     tricks(request).swap_remove(number).1,
                     right(request).encode(),
@@ -380,7 +340,7 @@ fn what_comes_in_the_wrong_way_is_not_looked_at() {
     with_network("frames of others", &["python3"], || {
         let names = tricks_of_the_way(&Message::new(Kind::Discover, 1));
         for (number, (name, _, _)) in names.into_iter().enumerate() {
-            let _server = Evil::with_ways(move |request| {
+            let _server = evil_in_ways(move |request| {
                 let (_, way, payload) = tricks_of_the_way(request).swap_remove(number);
                 vec![(way, payload), (Way::Broadcast, right(request).encode())]
             });
@@ -397,7 +357,7 @@ fn what_comes_in_the_wrong_way_is_not_looked_at() {
 #[test]
 fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
     with_network("port 68 in use", &[], || {
-        let _server = Evil::start(|request| {
+        let _server = evil(|request| {
             let mut answer = right(request);
             let mut set = |code: u8, s: u32| answer.options.insert(code, s.to_be_bytes().to_vec());
             // The client renews only with the server of the lease for a long time.
@@ -418,7 +378,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
 #[test]
 fn a_poisoned_answer_gives_an_address_and_nothing_else() {
     with_network("poisoned answer", &[], || {
-        let _server = Evil::start(|request| vec![poisoned(request)]);
+        let _server = evil(|request| vec![poisoned(request)]);
         let mut node = Node::new(infiniband());
         let lease = node.boot(None);
         assert_eq!(lease.address, MINE);
@@ -475,7 +435,7 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
     }
     with_network("flood", &[], || {
         const FLOOD: usize = 1_000_000;
-        let _server = Evil::start(|request| {
+        let _server = evil(|request| {
             let other = changed(request, |answer| answer.xid ^= 0x5555);
             match request.kind {
                 Kind::Discover if request.secs == 0 => vec![other],
@@ -483,11 +443,7 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
             }
         });
         let flood = std::thread::spawn(|| {
-            setns(
-                File::open("/run/netns/far").unwrap(),
-                CloneFlags::CLONE_NEWNET,
-            )
-            .unwrap();
+            enter_far();
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
             socket.set_broadcast(true).unwrap();
             setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();

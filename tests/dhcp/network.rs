@@ -4,9 +4,12 @@
 
 use std::fs;
 use std::fs::File;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ibboot::dhcp::Outcome;
@@ -22,6 +25,7 @@ use ibboot::system::decoder;
 use ibboot::system::root::Root;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::pace::Limit;
 use crate::skip;
@@ -168,13 +172,81 @@ impl Server {
     }
 }
 
+/// dnsmasq in the namespace `far`, without its ping before an offer, once its output contains
+/// `ready`.
+pub fn dnsmasq(ready: &str, more: &[&str]) -> Server {
+    let mut program = vec![
+        "dnsmasq",
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--port=0",
+        "--no-ping",
+        "--user=root",
+        "--pid-file",
+        "--log-facility=-",
+        "--log-dhcp",
+        "--dhcp-leasefile=/run/dnsmasq.leases",
+    ];
+    program.extend(more);
+    let mut server = Server::start("far", "dnsmasq", &program);
+    server.reports(ready);
+    server
+}
+
+/// A server in the namespace `far` that ends with the test.
+pub struct Evil {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Evil {
+    /// `open` returns what to do with each received message and its sender. Returns once the socket
+    /// is open.
+    pub fn start<Answer: Fn(&[u8], SocketAddr)>(
+        address: impl Into<SocketAddr> + Send + 'static,
+        open: impl FnOnce(&UdpSocket) -> Answer + Send + 'static,
+    ) -> Evil {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            enter_far();
+            let socket = bound(address);
+            setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_millis(100)))
+                .unwrap();
+            let answer = open(&socket);
+            ready.send(()).unwrap();
+            let mut buffer = [0; 2048];
+            while !told.load(Ordering::Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    answer(&buffer[..length], from);
+                }
+            }
+        });
+        is_ready.recv().unwrap();
+        Evil {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Evil {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
 /// A UDP socket of a server. A child that another test has forked holds the socket of an earlier
 /// server until the child calls exec: this function waits for the port.
-pub fn bound(address: impl Into<std::net::SocketAddr>) -> std::net::UdpSocket {
+fn bound(address: impl Into<SocketAddr>) -> UdpSocket {
     let address = address.into();
     let mut socket = None;
     until("the port is free", || {
-        socket = std::net::UdpSocket::bind(address).ok();
+        socket = UdpSocket::bind(address).ok();
         socket.is_some()
     });
     socket.unwrap()

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
 
-use super::network::{CLIENT_ID, Node, Server, ethernet, infiniband, ip, partition, with_network};
+use super::network::{
+    self, CLIENT_ID, Node, Server, ethernet, infiniband, ip, partition, with_network,
+};
 use ibboot::dhcp::Outcome;
 use ibboot::dhcp::v4::lease::Route;
 use ibboot::dhcp::v4::progress::State;
@@ -20,24 +22,8 @@ fn route(network: [u8; 4], prefix: u8, gateway: [u8; 4]) -> Route {
     }
 }
 
-/// dnsmasq in the namespace `far`, without its ping before an offer.
 pub fn dnsmasq(more: &[&str]) -> Server {
-    let mut program = vec![
-        "dnsmasq",
-        "--keep-in-foreground",
-        "--conf-file=/dev/null",
-        "--port=0",
-        "--no-ping",
-        "--user=root",
-        "--pid-file",
-        "--log-facility=-",
-        "--log-dhcp",
-        "--dhcp-leasefile=/run/dnsmasq.leases",
-    ];
-    program.extend(more);
-    let mut server = Server::start("far", "dnsmasq", &program);
-    server.reports("DHCP, ");
-    server
+    network::dnsmasq("DHCP, ", more)
 }
 
 const RANGE: &str = "--dhcp-range=10.9.0.10,10.9.0.20,255.255.255.0,1h";

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use super::network::{Server, hardware, ip, until, with_network};
+use super::network::{self, Server, hardware, ip, until, with_network};
 use crate::pace::Limit;
 use ibboot::dhcp::Outcome;
 use ibboot::dhcp::identity::RequestedId;
@@ -117,25 +117,7 @@ fn address(last: u16) -> Ipv6Addr {
 }
 
 pub fn dnsmasq(more: &[&str]) -> Server {
-    dnsmasq_says("DHCPv6, ", more)
-}
-
-fn dnsmasq_says(ready: &str, more: &[&str]) -> Server {
-    let mut program = vec![
-        "dnsmasq",
-        "--keep-in-foreground",
-        "--conf-file=/dev/null",
-        "--port=0",
-        "--user=root",
-        "--pid-file",
-        "--log-facility=-",
-        "--log-dhcp",
-        "--dhcp-leasefile=/run/dnsmasq.leases",
-    ];
-    program.extend(more);
-    let mut server = Server::start("far", "dnsmasq", &program);
-    server.reports(ready);
-    server
+    network::dnsmasq("DHCPv6, ", more)
 }
 
 /// ISC dhcpd for the pool fd00::10 to fd00::20, with these statements.
@@ -310,22 +292,10 @@ fn the_flags_of_a_router_are_reported() {
         let server = dnsmasq(&["--enable-ra", "--dhcp-range=fd00::10,fd00::20,64,1h"]);
         see(Router::Managed);
         drop(server);
-        let mut plain = Server::start(
-            "far",
-            "ra",
-            &[
-                "dnsmasq",
-                "--keep-in-foreground",
-                "--conf-file=/dev/null",
-                "--port=0",
-                "--user=root",
-                "--pid-file",
-                "--log-facility=-",
-                "--enable-ra",
-                "--dhcp-range=fd00::,ra-only",
-            ],
+        let _plain = network::dnsmasq(
+            "router advertisement",
+            &["--enable-ra", "--dhcp-range=fd00::,ra-only"],
         );
-        plain.reports("router advertisement");
         see(Router::Unmanaged);
     });
 }
@@ -362,7 +332,7 @@ async fn answered(inquiry: &mut Inquiry) {
 fn a_router_says_that_name_servers_are_to_be_had_and_its_server_knows_them() {
     use ibboot::system::net::Net;
     with_six("stateless DHCPv6", &["dnsmasq"], || {
-        let server = dnsmasq_says(
+        let server = network::dnsmasq(
             "DHCPv6 stateless on fd00::",
             &[
                 "--dhcp-range=fd00::,ra-stateless",
@@ -409,7 +379,7 @@ fn dhcpd_and_kea_answer_a_question_without_an_address() {
 #[test]
 fn the_port_is_either_a_leases_or_a_questions_and_an_answer_outlasts_it() {
     with_six("one port of DHCPv6", &["dnsmasq"], || {
-        let _server = dnsmasq_says(
+        let _server = network::dnsmasq(
             "DHCPv6 stateless on fd00::",
             &[
                 "--dhcp-range=fd00::,ra-stateless",

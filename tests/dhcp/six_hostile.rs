@@ -3,20 +3,13 @@
 //! client takes only the valid answer.
 
 use std::fs;
-use std::fs::File;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::hostile::resident;
-use super::network::{bound, ip};
+use super::network::{Evil, enter_far, ip};
 use super::six::{IAID, Node, inquire, local, with_six};
 use ibboot::dhcp::v6::packet::{Address, Association, Kind, LARGEST, Message, Options, option};
 use ibboot::dhcp::v6::{CLIENT_PORT, SERVER_PORT, SERVERS};
-use nix::sched::{CloneFlags, setns};
-use nix::sys::socket::{setsockopt, sockopt};
 
 const MINE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0x77);
 const GOOD: [u8; 5] = [0, 3, 0, 1, 1];
@@ -193,59 +186,22 @@ fn poisoned(request: &Message) -> Vec<u8> {
 }
 
 /// A server in the namespace `far`: `answer` returns the payloads for each received message.
-struct Evil {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Evil {
-    fn start(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        let index = ip("-n far -o link show dev far");
-        let index: u32 = index.split(':').next().unwrap().parse().unwrap();
-        let thread = std::thread::spawn(move || {
-            enter_far();
-            let socket = bound((Ipv6Addr::UNSPECIFIED, SERVER_PORT));
-            setsockopt(&socket, sockopt::BindToDevice, &"far".into()).unwrap();
-            socket.join_multicast_v6(&SERVERS, index).unwrap();
-            socket
-                .set_read_timeout(Some(Duration::from_millis(100)))
-                .unwrap();
-            ready.send(()).unwrap();
-            let mut buffer = [0; 2048];
-            while !told.load(Ordering::Relaxed) {
-                let Ok((length, from)) = socket.recv_from(&mut buffer) else {
-                    continue;
-                };
-                let request = Message::decode(&buffer[..length]).unwrap();
-                for payload in answer(&request) {
-                    socket.send_to(&payload, from).unwrap();
-                }
+fn evil(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+    let index = far_index();
+    Evil::start((Ipv6Addr::UNSPECIFIED, SERVER_PORT), move |socket| {
+        socket.join_multicast_v6(&SERVERS, index).unwrap();
+        let socket = socket.try_clone().unwrap();
+        move |request: &[u8], from| {
+            for payload in answer(&Message::decode(request).unwrap()) {
+                socket.send_to(&payload, from).unwrap();
             }
-        });
-        is_ready.recv().unwrap();
-        Evil {
-            stop,
-            thread: Some(thread),
         }
-    }
+    })
 }
 
-impl Drop for Evil {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
-
-fn enter_far() {
-    setns(
-        File::open("/run/netns/far").unwrap(),
-        CloneFlags::CLONE_NEWNET,
-    )
-    .unwrap();
+fn far_index() -> u32 {
+    let shown = ip("-n far -o link show dev far");
+    shown.split(':').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -256,7 +212,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
             .map(|trick| trick.0)
             .collect();
         for (number, name) in names.iter().enumerate() {
-            let _server = Evil::start(move |request| {
+            let _server = evil(move |request| {
                 let mut all = tricks(request);
                 let trick = (number < all.len()).then(|| all.swap_remove(number).1);
                 trick.into_iter().chain([right(request).encode()]).collect()
@@ -277,7 +233,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
 #[test]
 fn a_poisoned_answer_gives_an_address_and_nothing_else() {
     with_six("poisoned DHCPv6 answer", &[], || {
-        let _server = Evil::start(|request| vec![poisoned(request)]);
+        let _server = evil(|request| vec![poisoned(request)]);
         let mut node = Node::new();
         let lease = node.boot();
         assert_eq!(lease.address, MINE);
@@ -320,7 +276,7 @@ const TRICKS_FOR_A_QUESTION: [&str; 18] = [
 #[test]
 fn a_question_for_name_servers_believes_no_trick_and_no_poison() {
     with_six("hostile stateless DHCPv6 server", &[], || {
-        let _server = Evil::start(|request| {
+        let _server = evil(|request| {
             assert_eq!(request.kind, Kind::InformationRequest);
             let tricks = tricks(request);
             let tricks = TRICKS_FOR_A_QUESTION.map(|name| {
@@ -345,8 +301,7 @@ fn a_flood_of_answers_to_others_costs_no_memory_and_no_lease() {
     with_six("DHCPv6 flood", &[], || {
         const FLOOD: usize = 300_000;
         let near = local();
-        let index = ip("-n far -o link show dev far");
-        let index: u32 = index.split(':').next().unwrap().parse().unwrap();
+        let index = far_index();
         let flood = std::thread::spawn(move || {
             enter_far();
             let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
@@ -357,7 +312,7 @@ fn a_flood_of_answers_to_others_costs_no_memory_and_no_lease() {
                 socket.send_to(&other, SocketAddr::V6(to)).ok();
             }
         });
-        let _server = Evil::start(|request| vec![right(request).encode()]);
+        let _server = evil(|request| vec![right(request).encode()]);
         let mut node = Node::new();
         let before = resident();
         node.session.start(None);
