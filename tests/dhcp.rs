@@ -10,6 +10,7 @@
     clippy::indexing_slicing
 )]
 
+mod alone;
 #[path = "dhcp/hostile.rs"]
 mod hostile;
 #[path = "dhcp/keeping.rs"]
@@ -19,6 +20,7 @@ mod network;
 #[path = "dhcp/others.rs"]
 mod others;
 mod pace;
+mod program;
 #[path = "dhcp/secrets.rs"]
 mod secrets;
 #[path = "dhcp/servers.rs"]

@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod alone;
 mod pace;
+mod program;
 mod skip;
 
 use std::fmt::Write as _;
@@ -20,7 +22,7 @@ use ibboot::hardware::HardwareType;
 use ibboot::system::root::Root;
 use ibboot::wish::expectation::Depth;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::CloneFlags;
 use serde_json::Value;
 
 /// A copy of the program where no mount of a test hides it: the project may be below /tmp.
@@ -30,25 +32,11 @@ const COUNTS: [u32; 4] = [1, 31, 32, 1000];
 
 /// Runs `test` in its own network namespace, with its own /run and a /sys of this namespace.
 fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
-    if skip::without_root(name) {
-        return;
-    }
-    std::thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("unshare");
-        let none = None::<&str>;
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
-        for (kind, place) in [("tmpfs", "/run"), ("sysfs", "/sys")] {
-            mount(Some(kind), place, Some(kind), MsFlags::empty(), none).unwrap();
-        }
-        // Another process copies the program: a child that another test forks at the same time would
-        // inherit the open copy, and the kernel starts no file that is open for writing (ETXTBSY).
-        let program = env!("CARGO_BIN_EXE_ibboot");
-        let copied = Command::new("cp").args([program, PROGRAM]).status();
-        assert!(copied.unwrap().success());
+    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
+    alone::run(name, flags, &[("tmpfs", "/run"), ("sysfs", "/sys")], || {
+        program::copy(PROGRAM);
         test();
-    })
-    .join()
-    .expect("the test's thread panicked");
+    });
 }
 
 fn ip(arguments: &str, stdin: &str) -> String {

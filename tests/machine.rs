@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod alone;
 #[path = "machine/files.rs"]
 mod files;
 mod pace;
@@ -16,28 +17,10 @@ mod workers;
 use std::process::Command;
 
 use ibboot::system::decoder;
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::CloneFlags;
 use serde_json::Value;
 
 const IBBOOT: &str = env!("CARGO_BIN_EXE_ibboot");
-
-/// Runs `test` on a thread with its own namespaces. Without root, prints that the test was skipped.
-fn alone(name: &str, flags: CloneFlags, test: impl FnOnce() + Send + 'static) {
-    decoder::use_program(IBBOOT.into());
-    if skip::without_root(name) {
-        return;
-    }
-    // A panic and a skipped test are reported with the name of the test.
-    let thread = std::thread::current();
-    let named = std::thread::Builder::new().name(thread.name().unwrap_or(name).to_owned());
-    let spawned = named.spawn(move || {
-        unshare(flags).expect("unshare");
-        test();
-    });
-    let joined = spawned.expect("a thread").join();
-    joined.expect("the test's thread panicked");
-}
 
 /// The output of `ip`.
 fn ip(arguments: &str) -> String {
@@ -58,10 +41,6 @@ fn index_of(name: &str) -> u32 {
 
 /// Runs `test` with its own mounts and an empty /run.
 fn on_own_run(name: &str, test: impl FnOnce() + Send + 'static) {
-    alone(name, CloneFlags::CLONE_NEWNS, move || {
-        let none = None::<&str>;
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
-        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).unwrap();
-        test();
-    });
+    decoder::use_program(IBBOOT.into());
+    alone::run(name, CloneFlags::CLONE_NEWNS, &[("tmpfs", "/run")], test);
 }

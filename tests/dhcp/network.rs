@@ -27,6 +27,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{setsockopt, sockopt};
 
+use crate::alone;
 use crate::pace::Limit;
 use crate::skip;
 
@@ -42,20 +43,12 @@ pub const CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:
 pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 'static) {
     // The client's decoder is the real one.
     decoder::use_program(env!("CARGO_BIN_EXE_ibboot").into());
-    if skip::without_root(name) {
-        return;
-    }
     if let Some(missing) = programs.iter().find(|program| !is_installed(program)) {
         skip::test(name, &format!("{missing} is not installed (tests/setup)"));
         return;
     }
-    std::thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("unshare");
-        let none = None::<&str>;
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
-        for (kind, place) in [("tmpfs", "/run"), ("sysfs", "/sys")] {
-            mount(Some(kind), place, Some(kind), MsFlags::empty(), none).unwrap();
-        }
+    let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
+    alone::run(name, flags, &[("tmpfs", "/run"), ("sysfs", "/sys")], || {
         ip("link set lo up");
         ip("netns add far");
         ip("link add near type veth peer name far netns far");
@@ -70,9 +63,7 @@ pub fn with_network(name: &str, programs: &[&str], test: impl FnOnce() + Send + 
             });
         }
         test();
-    })
-    .join()
-    .expect("the test's thread panicked");
+    });
 }
 
 fn is_installed(program: &str) -> bool {
@@ -371,15 +362,4 @@ impl Node {
         self.session.start(known);
         self.lease(20)
     }
-}
-
-/// Copies the program. Another process does it: a child that another test forks at the same time
-/// would inherit the open copy, and the kernel starts no file that is open for writing (ETXTBSY).
-pub fn copy_program(to: &str) {
-    let program = env!("CARGO_BIN_EXE_ibboot");
-    let done = Command::new("cp").args([program, to]).status();
-    assert!(
-        done.is_ok_and(|status| status.success()),
-        "cp {program} {to}"
-    );
 }

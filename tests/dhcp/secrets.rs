@@ -15,8 +15,9 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::network::{Server, copy_program, ip, until, with_network};
+use super::network::{Server, ip, until, with_network};
 use super::servers::dnsmasq;
+use crate::program;
 
 /// Each secret is `S3CR3T` and a number.
 const CMDLINE: &str = "root=dhcp ip=ib0:dhcp rd.ib.timeout=60 rd.debug rd.ib.handover=keep \
@@ -81,7 +82,7 @@ fn in_initramfs() -> [File; 2] {
     }
     bind("/run/sys", "/sys");
     // The project may lie below /tmp.
-    copy_program(PROGRAM);
+    program::copy(PROGRAM);
     tmpfs("/tmp");
     fs::set_permissions("/tmp", PermissionsExt::from_mode(0o1777)).unwrap();
     tmpfs("/etc");

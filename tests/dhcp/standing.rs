@@ -8,9 +8,10 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 use super::keeping::{LEASES, addresses, aged, hand_over, lease, now, written};
-use super::network::{Node, Server, copy_program, hardware, infiniband, ip, until, with_network};
+use super::network::{Node, Server, hardware, infiniband, ip, until, with_network};
 use super::others::{dhcpd, subnet};
 use super::servers::dnsmasq;
+use crate::program;
 use ibboot::dhcp::v4::progress::Progress;
 use ibboot::handover::leases;
 use ibboot::hardware::Hex;
@@ -484,7 +485,7 @@ fn a_user_of_its_own_with_three_capabilities_is_enough() {
         }
         // The program itself is in a directory that the user nobody cannot read.
         let binary = "/run/ibboot-program";
-        copy_program(binary);
+        program::copy(binary);
         fs::set_permissions(binary, fs::Permissions::from_mode(0o755)).unwrap();
         let manager = UnixDatagram::bind("/run/notify").unwrap();
         manager

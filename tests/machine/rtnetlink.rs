@@ -8,15 +8,17 @@ use ibboot::dhcp::hardware::Hardware;
 use ibboot::facts::{AddressState, FoundAddress, Netdev};
 use ibboot::hardware::HardwareType;
 use ibboot::inet::{Address, Route};
+use ibboot::system::decoder;
 use ibboot::system::net::Net;
 use ibboot::up::claims::Claims;
 use kernel_cmdline::HwAddr;
 use nix::sched::CloneFlags;
 
-use super::{alone, index_of, ip, pace};
+use super::{IBBOOT, alone, index_of, ip, pace};
 
 fn in_empty_network(name: &str, test: impl AsyncFnOnce(Net) + Send + 'static) {
-    alone(name, CloneFlags::CLONE_NEWNET, move || {
+    decoder::use_program(IBBOOT.into());
+    alone::run(name, CloneFlags::CLONE_NEWNET, &[], move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

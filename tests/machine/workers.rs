@@ -144,17 +144,12 @@ fn a_decoder_that_keeps_its_power_says_why_and_decodes_nothing() {
 #[test]
 fn the_loader_writes_what_is_requested_and_nothing_else() {
     let flags = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWNS;
-    alone("loader", flags, || {
+    alone::run("loader", flags, &[("sysfs", "/sys")], || {
         ip("link add near type veth peer name far");
         // A file whose write does not end.
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
-        // The interfaces of this network.
-        let sysfs = Some("sysfs");
-        mount(sysfs, "/sys", sysfs, MsFlags::empty(), None::<&str>).unwrap();
         let stuck = "/proc/sys/net/ipv6/conf/near/autoconf";
         mount(
             Some(&fifo),
