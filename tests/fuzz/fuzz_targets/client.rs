@@ -6,6 +6,8 @@
 //! transaction, made of the next bytes.
 #![no_main]
 
+mod script;
+
 use std::collections::BTreeSet;
 
 use ibboot::dhcp::identity::RequestedId;
@@ -18,6 +20,8 @@ use ibboot::hardware::HardwareType;
 use ibboot::system::clock::SECOND;
 use ibboot::system::decoder::Format;
 use libfuzzer_sys::fuzz_target;
+
+use script::Script;
 
 /// What the decoder makes of the message: the program must believe it.
 fn sound(message: &Message) -> Answer {
@@ -33,21 +37,7 @@ fn sound(message: &Message) -> Answer {
 
 const KINDS: [Kind; 4] = [Kind::Offer, Kind::Ack, Kind::Nak, Kind::ForceRenew];
 
-struct Script<'a>(&'a [u8]);
-
 impl Script<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
-        self.0 = rest;
-        taken.to_vec()
-    }
-
     /// A message of this transaction, with the options that a lease needs and some more.
     fn message(&mut self, xid: u32) -> Option<Message> {
         let what = self.byte()?;
@@ -64,7 +54,7 @@ impl Script<'_> {
             let (code, length) = (self.byte()?, self.byte()?);
             message
                 .options
-                .insert(code, self.bytes(usize::from(length)));
+                .insert(code, self.bytes(usize::from(length)).to_vec());
         }
         Some(message)
     }

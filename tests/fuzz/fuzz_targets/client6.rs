@@ -9,6 +9,7 @@
 #![no_main]
 
 mod believed;
+mod script;
 
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -22,24 +23,12 @@ use ibboot::system::clock::SECOND;
 use ibboot::system::decoder::Format;
 use libfuzzer_sys::fuzz_target;
 
+use script::Script;
+
 const IAID: u32 = 0xffff;
 const KINDS: [Kind; 4] = [Kind::Advertise, Kind::Reply, Kind::Reply, Kind::Reconfigure];
 
-struct Script<'a>(&'a [u8]);
-
 impl Script<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
-        self.0 = rest;
-        taken.to_vec()
-    }
-
     /// A message of this transaction, with the options that a lease needs and some more.
     fn message(&mut self, transaction: u32, duid: &[u8]) -> Option<Message> {
         let what = self.byte()?;

@@ -7,6 +7,8 @@
 //! administrator's answers in an interview, and as an event of rdma_cm.
 #![no_main]
 
+mod script;
+
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
@@ -20,6 +22,8 @@ use ibboot::system::decoder::Format;
 use ibboot::verify::finding::Finding;
 use ibboot::verify::carrier;
 use libfuzzer_sys::fuzz_target;
+
+use script::Script;
 
 const MGID: Ipv6Addr = Ipv6Addr::new(0xff12, 0x401b, 0xffff, 0, 0, 0, 0xffff, 0xffff);
 const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
@@ -92,21 +96,7 @@ fn read(packet: &[u8]) {
     }
 }
 
-struct Script<'a>(&'a [u8]);
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
+impl Script<'_> {
     /// A datagram with the header of the question, turned into an answer, and records of the next
     /// bytes.
     fn answer(&mut self, question: &[u8; MAD]) -> Option<Vec<u8>> {
