@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use kernel_cmdline::{DEVICE_NAME, INTERFACE_NAME, PortType};
+use kernel_cmdline::{DEVICE_NAME, INTERFACE_NAME, PciAddress, PortType};
 use serde::{Deserialize, Serialize};
 
 use crate::dhcp::names::HOST_NAME_MAX;
@@ -238,21 +238,9 @@ fn is_name(name: &str, longest: usize) -> bool {
     !matches!(name, "" | "." | "..") && name.len() <= longest && name.bytes().all(is_one)
 }
 
-/// `DOMAIN:BUS:DEVICE.FUNCTION` in hexadecimal digits (pci_setup_device, drivers/pci/probe.c).
+/// As the kernel writes it (pci_setup_device, drivers/pci/probe.c).
 fn is_pci_address(text: &str) -> bool {
-    let is_number = |part: &str, from: usize, to: usize| {
-        let is_digit = |byte: u8| byte.is_ascii_hexdigit();
-        (from..=to).contains(&part.len()) && part.bytes().all(is_digit)
-    };
-    let parts: Vec<&str> = text.split([':', '.']).collect();
-    let [domain, bus, device, function] = parts.as_slice() else {
-        return false;
-    };
-    text == format!("{domain}:{bus}:{device}.{function}")
-        && is_number(domain, 4, 8)
-        && is_number(bus, 2, 2)
-        && is_number(device, 2, 2)
-        && is_number(function, 1, 1)
+    PciAddress::parse(text).is_some_and(|address| address.to_string() == text)
 }
 
 fn must(is_so: bool, what: &str, found: &str) -> Result<()> {
@@ -356,6 +344,10 @@ mod tests {
             ),
             (Request::Probe("0000:dc:00.0".to_owned()), "ok"),
             (Request::Probe("10000:dc:00.0".to_owned()), "ok"),
+            (
+                Request::Probe("dc:00.0".to_owned()),
+                "loader: PCI address refused: dc:00.0",
+            ),
             (
                 Request::Probe("0000.dc:00:0".to_owned()),
                 "loader: PCI address refused: 0000.dc:00:0",
