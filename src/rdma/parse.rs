@@ -129,8 +129,12 @@ pub fn guid(raw: &str) -> Result<Guid> {
 ///
 /// The high half is the subnet prefix, the low half the port GUID.
 pub fn gid(raw: &str) -> Result<Ipv6Addr> {
-    hex_groups(raw.trim())
-        .map(Ipv6Addr::from_bits)
+    let text = raw.trim();
+    // Every text of this length has eight whole groups, or an IPv4 address at its end.
+    let is_whole = text.len() == 39 && !text.contains('.');
+    is_whole
+        .then(|| text.parse().ok())
+        .flatten()
         .ok_or_else(|| ParseError::new("GID", raw))
 }
 
@@ -182,20 +186,6 @@ fn hexadecimal<T: TryFrom<u64>>(what: &'static str, raw: &str) -> Result<T> {
 fn hex_digits(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
-}
-
-/// Eight groups of exactly four hexadecimal digits, joined by colons.
-fn hex_groups(text: &str) -> Option<u128> {
-    let mut value: u128 = 0;
-    let mut count = 0;
-    for group in text.split(':') {
-        count += 1;
-        if group.len() != 4 || count > 8 {
-            return None;
-        }
-        value = value << 16 | u128::from(hex_digits(group)?);
-    }
-    (count == 8).then_some(value)
 }
 
 #[cfg(test)]
@@ -339,7 +329,15 @@ mod tests {
             gid("0000:0000:0000:0000:0000:0000:0000:0000\n"),
             Ok(Ipv6Addr::UNSPECIFIED)
         );
-        assert_eq!(gid("fe80::1"), refused("GID", "fe80::1"));
+        for raw in [
+            "",
+            "fe80::1",
+            "fe80:0000:0000:0000:0000:0000:10.20.3.4",
+            "fe80:0000:0000:0000:5054:00ff:fe00:000g",
+            "fe80:0000:0000:0000:5054:00ff:fe00:0001:0000",
+        ] {
+            assert_eq!(gid(raw), refused("GID", raw), "{raw:?}");
+        }
     }
 
     #[test]
