@@ -53,9 +53,6 @@ MODULE_PARM_DESC(warm, "the links are up and ACTIVE before the driver registers"
 static bool ibv;
 module_param(ibv, bool, 0444);
 MODULE_PARM_DESC(ibv, "pose as rxe towards libibverbs, so that ibv_devinfo works");
-bool sib_rnr_strict;
-module_param_named(rnr_strict, sib_rnr_strict, bool, 0644);
-MODULE_PARM_DESC(rnr_strict, "fail at once on receiver not ready when rnr_retry is 0");
 
 DEFINE_SPINLOCK(sib_lock);
 DEFINE_XARRAY_FLAGS(sib_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);

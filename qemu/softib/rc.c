@@ -220,7 +220,7 @@ bool sib_rc_tx(struct sib_qp *qp)
 		return true;
 	}
 	if (consumes && !sib_ring_head(sib_qp_rq(dst))) {
-		if (!(sib_rnr_strict && !qp->attr.rnr_retry) && stall(qp, qp->attr.rnr_retry == 7))
+		if (stall(qp, qp->attr.rnr_retry == 7))
 			return false;
 		fail_local(qp, IB_WC_RNR_RETRY_EXC_ERR);
 		return true;

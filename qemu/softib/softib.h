@@ -515,7 +515,6 @@ bool sib_lid_match(const struct sib_port *p, u16 lid);
 bool sib_pkey_match(u16 a, u16 b);
 
 /* ud.c, rc.c: the transports; under sib_lock */
-extern bool sib_rnr_strict;
 void sib_ud_tx(struct sib_qp *qp);
 void sib_ud_arrive(const struct sib_packet *pkt, struct sib_port *to);
 bool sib_rc_tx(struct sib_qp *qp);
