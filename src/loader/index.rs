@@ -42,12 +42,9 @@ impl Loader {
         let json = root
             .read(&path)
             .map_err(|e| Error::io(&path, "cannot be read", &e))?;
-        parse(&json).map_err(|e| Error::new(path, "does not parse").found(e.to_string()))
+        serde_json::from_slice(&json)
+            .map_err(|e| Error::new(path, "does not parse").found(e.to_string()))
     }
-}
-
-fn parse(json: &[u8]) -> serde_json::Result<Index> {
-    serde_json::from_slice(json)
 }
 
 /// Whether the unit of this process hides the modules: what else it forbids, the process cannot do.

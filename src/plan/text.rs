@@ -217,19 +217,17 @@ fn make_bond(name: &str, bond: &BondWish, wish: &IpoibWish) -> String {
     format!("create bond {name} of {slaves}: {}", parts.join(", "))
 }
 
-fn notes(plan: &Plan) -> String {
-    let notes = plan.notes.iter();
-    notes
-        .map(|note| format!("note: {}\n", printable(note)))
+/// A line for each text, which begins with `word`.
+fn lines(word: &str, texts: &[String]) -> String {
+    let texts = texts.iter();
+    texts
+        .map(|text| format!("{word}: {}\n", printable(text)))
         .collect()
 }
 
 /// The plan as text: one numbered line for each step, with the argument that requested it.
 pub fn of_plan(plan: &Plan) -> String {
-    let mut out = String::new();
-    for complaint in &plan.complaints {
-        out.push_str(&format!("wrong: {}\n", printable(complaint)));
-    }
+    let mut out = lines("wrong", &plan.complaints);
     if plan.dump == Some(Dump::Undisturbed) {
         out.push_str(
             "nothing to do: this kernel saves a crash dump (/proc/vmcore); rd.ib.kdump=1 requests links in this kernel\n",
@@ -238,7 +236,7 @@ pub fn of_plan(plan: &Plan) -> String {
     }
     let Some(asked) = &plan.requested_by else {
         out.push_str("this command line requests nothing from ibboot: rd.ib=0, or no argument names an InfiniBand interface or an RDMA link; see ibboot explain rd.ib\n");
-        out.push_str(&notes(plan));
+        out.push_str(&lines("note", &plan.notes));
         return out;
     };
     out.push_str(&format!("requested by: {}\n", printable(&asked.argument)));
@@ -269,19 +267,13 @@ pub fn of_plan(plan: &Plan) -> String {
         }
         out.push('\n');
     }
-    for warning in &plan.warnings {
-        out.push_str(&format!("warning: {}\n", printable(warning)));
-    }
-    for left in &plan.left {
-        out.push_str(&format!("left: {}\n", printable(left)));
-    }
-    for unused in &plan.unused {
-        out.push_str(&format!("unused: {}\n", printable(unused)));
-    }
+    out.push_str(&lines("warning", &plan.warnings));
+    out.push_str(&lines("left", &plan.left));
+    out.push_str(&lines("unused", &plan.unused));
     for token in plan.tokens.iter().filter(|token| token.is_news) {
         out.push_str(&format!("unused: {}\n", printable(&token.to_string())));
     }
-    out.push_str(&notes(plan));
+    out.push_str(&lines("note", &plan.notes));
     out.push_str(&format!(
         "required: {}; deadline {} s, then {}\n",
         plan.expectation.requirement(),

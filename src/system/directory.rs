@@ -269,7 +269,7 @@ impl Directory {
     /// next write replaces the file. An unreadable file is an error, because replacing the file
     /// would lose the lines of other programs.
     pub fn text(&self, name: &str) -> Result<String> {
-        let bytes = match self.look_at(name)? {
+        let bytes = match self.standing(name, geteuid())? {
             Standing::Nothing => Vec::new(),
             Standing::Ours(bytes) => bytes,
             Standing::Planted(error) => {
@@ -280,12 +280,8 @@ impl Directory {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Checks what exists under `name`. An error means that the answer is unknown.
-    pub fn look_at(&self, name: &str) -> Result<Standing> {
-        self.standing(name, geteuid())
-    }
-
-    /// Like [`Directory::look_at`], for a file of root or `owner`.
+    /// Checks what exists under `name`: a file of root or `owner` is trusted. An error means that the
+    /// answer is unknown.
     pub(crate) fn standing(&self, name: &str, owner: Uid) -> Result<Standing> {
         let fail = |errno| self.failed(name, "cannot be read", errno);
         // O_NONBLOCK: the open of a planted fifo must not block.
