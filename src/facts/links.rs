@@ -388,10 +388,9 @@ mod tests {
                     address: address.parse().ok(),
                     bus_address: (!child).then(|| "card".to_owned()),
                     ipoib: Some(IpoibFacts {
-                        mode: None,
-                        pkey: None,
                         child,
                         legacy: child,
+                        ..IpoibFacts::default()
                     }),
                     ..Netdev::default()
                 }
@@ -431,12 +430,7 @@ mod tests {
     #[test]
     fn files_that_no_message_tells_of_are_read_again() {
         let netdev = |ipoib: bool, bond: bool| Netdev {
-            ipoib: ipoib.then_some(IpoibFacts {
-                mode: None,
-                pkey: None,
-                child: false,
-                legacy: false,
-            }),
+            ipoib: ipoib.then(IpoibFacts::default),
             bond: bond.then(BondFacts::default),
             ..Netdev::default()
         };

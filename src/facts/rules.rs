@@ -247,8 +247,7 @@ mod tests {
             ipoib: Some(IpoibFacts {
                 mode,
                 pkey: Some(0xffff),
-                child: false,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         }
@@ -262,10 +261,10 @@ mod tests {
                 child.ifname = name.to_owned();
                 child.ifindex = Some(index);
                 child.ipoib = Some(IpoibFacts {
-                    mode: None,
                     pkey: Some(0x8001),
                     child: true,
                     legacy: index == 6,
+                    ..IpoibFacts::default()
                 });
                 child
             };
@@ -322,10 +321,10 @@ mod tests {
                 );
                 child.ifname = format!("of {guid}");
                 child.ipoib = Some(IpoibFacts {
-                    mode: None,
                     pkey: Some(0x8001),
                     child: true,
                     legacy: true,
+                    ..IpoibFacts::default()
                 });
                 child
             };
@@ -580,9 +579,7 @@ mod tests {
             mtu: Some(mtu),
             ipoib: mode.map(|mode| IpoibFacts {
                 mode,
-                pkey: None,
-                child: false,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         };

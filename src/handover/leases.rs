@@ -52,7 +52,7 @@ pub struct Kept {
 }
 
 /// One kept lease of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Whether the lease is of DHCPv6.
     pub is_v6: bool,
@@ -195,10 +195,7 @@ impl Entry {
         Entry {
             is_v6,
             index,
-            identity: None,
-            routes: Vec::new(),
-            addresses: Vec::new(),
-            removed: Vec::new(),
+            ..Entry::default()
         }
     }
 }

@@ -635,9 +635,7 @@ mod tests {
             mtu: Some(1500),
             ipoib: Some(IpoibFacts {
                 mode: Some(ipoib::Mode::Datagram),
-                pkey: None,
-                child: false,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         };

@@ -311,12 +311,8 @@ mod tests {
     #[test]
     fn a_change_that_check_would_show_is_not_noted_yet() {
         let entry = Entry {
-            is_v6: false,
             index: 4,
-            identity: None,
-            routes: Vec::new(),
-            addresses: Vec::new(),
-            removed: Vec::new(),
+            ..Entry::default()
         };
         let progress = Progress {
             index: 4,

@@ -152,10 +152,9 @@ mod tests {
             carrier: Some(true),
             mtu: Some(2044),
             ipoib: Some(IpoibFacts {
-                mode: None,
                 pkey: Some(pkey),
                 child: pkey != 0xffff,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         }

@@ -104,12 +104,7 @@ mod tests {
                     .parse()
                     .unwrap(),
             ),
-            ipoib: Some(IpoibFacts {
-                mode: None,
-                pkey: None,
-                child: false,
-                legacy: false,
-            }),
+            ipoib: Some(IpoibFacts::default()),
             ..Netdev::default()
         };
         let device = Device {

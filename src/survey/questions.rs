@@ -307,8 +307,7 @@ mod tests {
                 ipoib: Some(IpoibFacts {
                     mode,
                     pkey: Some(0xffff),
-                    child: false,
-                    legacy: false,
+                    ..IpoibFacts::default()
                 }),
                 ..Netdev::default()
             };

@@ -70,10 +70,8 @@ mod tests {
             carrier: Some(carrier),
             addresses: vec![usable("fe80::1/64")],
             ipoib: Some(IpoibFacts {
-                mode: None,
-                pkey: None,
                 child,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         }

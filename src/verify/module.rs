@@ -65,10 +65,7 @@ mod tests {
     fn a_module_is_live_once_its_init_function_has_returned() {
         let mut wish = ModuleWish {
             name: "mlx5_ib".to_owned(),
-            requested_by: None,
-            netns: None,
-            builtin: false,
-            refused: None,
+            ..ModuleWish::default()
         };
         let finding = |wish: &ModuleWish, state| {
             let mut facts = Facts::default();

@@ -159,10 +159,8 @@ mod tests {
             hardware_type: Some(HardwareType::InfiniBand),
             address: Some(address.parse().unwrap()),
             ipoib: Some(IpoibFacts {
-                mode: None,
                 pkey: Some(0xffff),
-                child: false,
-                legacy: false,
+                ..IpoibFacts::default()
             }),
             ..Netdev::default()
         };

@@ -290,10 +290,7 @@ mod tests {
         let netdev = Netdev::default();
         let module = ModuleWish {
             name: "ib_ipoib".to_owned(),
-            requested_by: None,
-            netns: None,
-            builtin: false,
-            refused: None,
+            ..ModuleWish::default()
         };
         let (link, ipoib) = (LinkWish::default(), IpoibWish::default());
         let mut object = Object {

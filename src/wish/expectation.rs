@@ -210,7 +210,7 @@ pub struct PortPin {
 }
 
 /// A requested kernel module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleWish {
     /// Name in the kernel's spelling.
     pub name: String,

@@ -323,7 +323,7 @@ impl IpoibWish {
 }
 
 /// What sysfs shows of an IPoIB interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IpoibFacts {
     /// Transport mode; none if the file is missing (a kernel without CONFIG_INFINIBAND_IPOIB_CM,
     /// a child made through rtnetlink).

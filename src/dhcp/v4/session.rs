@@ -9,11 +9,11 @@ use tokio::io::unix::AsyncFd;
 use super::answer::{Answer, Answers, Heard};
 use super::arp::{Arp, Arps};
 use super::client::{Action, Client, Config, Destination};
+use super::frame;
 use super::lease::Lease;
 use super::packet::Message;
 use super::progress::Progress;
 use super::socket::{PacketSocket, Protocol, Received, send_to_server};
-use super::{Dhcp4Wish, frame};
 use crate::dhcp::hardware::{Hardware, own_addresses};
 use crate::dhcp::{Outcome, random, traffic};
 use crate::error::{Error, Result, errno_text};
@@ -165,11 +165,8 @@ impl Session {
             state: self.client.state(),
             counts,
             lease: self.client.lease().cloned(),
-            wish: Dhcp4Wish::default(),
-            routes: Vec::new(),
-            addresses: Vec::new(),
-            gave_up: false,
             broken: self.broken.clone(),
+            ..Progress::default()
         }
     }
 

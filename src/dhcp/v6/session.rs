@@ -3,7 +3,6 @@
 
 use std::net::Ipv6Addr;
 
-use super::Dhcp6Wish;
 use super::client::{Action, Client, Config};
 use super::lease::Lease;
 use super::progress::{Progress, State};
@@ -150,11 +149,8 @@ impl Session {
             counts,
             router: self.router,
             lease: self.client.lease().cloned(),
-            wish: Dhcp6Wish::default(),
-            routes: Vec::new(),
-            addresses: Vec::new(),
-            gave_up: false,
             broken: self.socket.broken.clone(),
+            ..Progress::default()
         }
     }
 
