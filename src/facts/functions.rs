@@ -476,14 +476,11 @@ fn function(
         id: format!("{:04x}:{:04x}", id.vendor, id.device),
         class: format!("{:04x}", id.class),
         driver,
-        devices: Vec::new(),
         physical,
         infiniband: is_infiniband,
         expected,
-        in_other_netns: false,
         recovery: id.is_in_recovery(),
-        pcie: None,
-        kernel: Vec::new(),
+        ..Function::default()
     }
 }
 
