@@ -225,29 +225,7 @@ impl<'a> Ip<'a> {
                 hint,
             });
         }
-        let behind = fields.get(5..).unwrap_or_default();
-        let (interface, rest) =
-            match leading_address(behind, |rest| rest.is_empty() || starts_with_method(rest)) {
-                Some((address, taken)) => (Some(address), behind.get(taken..).unwrap_or_default()),
-                None => match behind.split_first() {
-                    Some((first, rest)) => (interface(first)?, rest),
-                    None => (None, behind),
-                },
-            };
-        let (method, tail) = rest.split_first().unwrap_or((&"", &[]));
-        let methods = match (interface, methods(method)) {
-            // The field of the host name is missing.
-            (Some(Interface::Name(name)), _)
-                if method.is_empty() && Method::parse(name).is_some() =>
-            {
-                return Err(Problem::Missing {
-                    what: "the interface",
-                    hint: FULL_FORM,
-                });
-            }
-            _ if method.is_empty() => Methods::new(),
-            (_, methods) => methods?,
-        };
+        let (interface, methods, tail) = behind_hostname(fields.get(5..).unwrap_or_default())?;
         // The kernel's own `ip=` takes 0.0.0.0 in a field for an empty one (`ip_auto_config_setup` of
         // net/ipv4/ipconfig.c).
         let set = |one: Option<Prefixed>| one.filter(|one| !one.address.is_unspecified());
@@ -445,6 +423,33 @@ fn without_method<'a>(fields: &[&'a str]) -> Option<Problem<'a>> {
     let (first, rest) = fields.split_first().filter(|_| fields.len() < FULL_FORM)?;
     Interface::parse(first)?;
     methods(rest.first()?).err()
+}
+
+/// The interface and the methods behind the host name, and the fields behind these.
+fn behind_hostname<'f, 'a>(
+    fields: &'f [&'a str],
+) -> Result<(Option<Interface<'a>>, Methods, &'f [&'a str]), Problem<'a>> {
+    let (interface, rest) =
+        match leading_address(fields, |rest| rest.is_empty() || starts_with_method(rest)) {
+            Some((address, taken)) => (Some(address), fields.get(taken..).unwrap_or_default()),
+            None => match fields.split_first() {
+                Some((first, rest)) => (interface(first)?, rest),
+                None => (None, fields),
+            },
+        };
+    let (method, tail) = rest.split_first().unwrap_or((&"", &[]));
+    let methods = match (interface, methods(method)) {
+        // The field of the host name is missing.
+        (Some(Interface::Name(name)), _) if method.is_empty() && Method::parse(name).is_some() => {
+            return Err(Problem::Missing {
+                what: "the interface",
+                hint: FULL_FORM,
+            });
+        }
+        _ if method.is_empty() => Methods::new(),
+        (_, methods) => methods?,
+    };
+    Ok((interface, methods, tail))
 }
 
 /// Whether the first of `fields` is a list of methods.

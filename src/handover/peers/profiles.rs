@@ -94,21 +94,9 @@ fn nm_addresses(wish: &IpoibWish, clients: &Clients<'_>) -> String {
 /// The section of a family: its method, addresses, name servers and routes, and what its DHCP client
 /// sends.
 fn nm_family(wish: &IpoibWish, clients: &Clients<'_>, is_ipv6: bool) -> String {
-    let (section, otherwise) = match (is_ipv6, wish.kernel_autoconf()) {
-        (false, _) => ("ipv4", "disabled"),
-        (true, Some(ipoib::Autoconf::LinkLocal)) => ("ipv6", "link-local"),
-        (true, _) => ("ipv6", "auto"),
-    };
+    let section = if is_ipv6 { "ipv6" } else { "ipv4" };
     let addresses = of_family(&wish.addresses, is_ipv6);
-    let is_requested = match is_ipv6 {
-        true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
-        false => wish.dhcp.is_some(),
-    };
-    let method = match (is_requested, addresses.is_empty()) {
-        (true, _) => "auto",
-        (false, true) => otherwise,
-        (false, false) => "manual",
-    };
+    let method = nm_method(wish, &addresses, is_ipv6);
     let mut text = format!("\n[{section}]\nmethod={method}\n");
     for (number, address) in addresses.iter().enumerate() {
         text.push_str(&format!("address{}={address}\n", number.saturating_add(1)));
@@ -143,6 +131,30 @@ fn nm_family(wish: &IpoibWish, clients: &Clients<'_>, is_ipv6: bool) -> String {
     for (number, route) in routes.chain(others).enumerate() {
         text.push_str(&format!("route{}={route}\n", number.saturating_add(1)));
     }
+    text + &nm_client(wish, clients, is_ipv6)
+}
+
+/// The method of a family with these addresses.
+fn nm_method(wish: &IpoibWish, addresses: &[&Address], is_ipv6: bool) -> &'static str {
+    let otherwise = match (is_ipv6, wish.kernel_autoconf()) {
+        (false, _) => "disabled",
+        (true, Some(ipoib::Autoconf::LinkLocal)) => "link-local",
+        (true, _) => "auto",
+    };
+    let is_requested = match is_ipv6 {
+        true => wish.kernel_autoconf() == Some(ipoib::Autoconf::Router),
+        false => wish.dhcp.is_some(),
+    };
+    match (is_requested, addresses.is_empty()) {
+        (true, _) => "auto",
+        (false, true) => otherwise,
+        (false, false) => "manual",
+    }
+}
+
+/// What the DHCP client of a family sends, and how long it waits.
+fn nm_client(wish: &IpoibWish, clients: &Clients<'_>, is_ipv6: bool) -> String {
+    let mut text = String::new();
     match (is_ipv6, clients.v4, clients.v6) {
         (false, Some(v4), _) => {
             text.push_str(&format!("dhcp-client-id={}\n", v4.client_id));

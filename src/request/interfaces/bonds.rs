@@ -77,6 +77,13 @@ pub fn bonds(
         };
         bonds.push(requested(asked, wish));
     }
+    refuse_slaves(&bonds, interfaces);
+    refuse_partitions(&bonds, interfaces);
+    bonds
+}
+
+/// The bond of an interface must be possible, and has the addresses and routes of the interface.
+fn refuse_slaves(bonds: &[Requested<RequestedBond>], interfaces: &mut [Requested<InterfaceWish>]) {
     for interface in interfaces.iter_mut().map(|interface| &mut interface.value) {
         let Some(name) = interface.ipoib.bond.clone() else {
             continue;
@@ -97,8 +104,6 @@ pub fn bonds(
             interface.refused.get_or_insert(reason);
         }
     }
-    refuse_partitions(&bonds, interfaces);
-    bonds
 }
 
 /// Only an IPoIB interface of a port has children: a bond has no `create_child`.
