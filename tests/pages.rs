@@ -11,8 +11,8 @@ use std::{env, fs};
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, SubCommandInfo};
 use ibboot::cli::{Arguments, GLOBAL, options};
-use ibboot::verify::checks::TABLE;
-use ibboot::verify::guide::{guide, needs, severity, wait};
+use ibboot::verify::checks::{Check, TABLE};
+use ibboot::verify::guide::{Guide, guide, needs, severity, wait};
 use kernel_cmdline::PARAMETERS;
 use kernel_cmdline::docs::SECTIONS;
 
@@ -68,6 +68,22 @@ fn compare(path: &str, rendered: &str) {
     );
 }
 
+/// The checks with their causes and commands, and the name of an earlier check that has printed the
+/// same ones.
+fn guides() -> impl Iterator<Item = (&'static Check, Guide, Option<&'static str>)> {
+    let mut printed: Option<(&str, Guide)> = None;
+    TABLE.iter().map(move |&row| {
+        let own = guide(row.id);
+        let shown = |guide: &Guide| (guide.causes, guide.node, guide.server, guide.switch);
+        let same = printed.filter(|(_, other)| shown(other) == shown(&own));
+        let same = same.map(|(name, _)| name);
+        if same.is_none() {
+            printed = Some((row.name, own));
+        }
+        (row, own, same)
+    })
+}
+
 fn roff(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {
@@ -95,8 +111,7 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
          .SH NAME\nibboot.checks \\- the checks of ibboot, causes of failures, and commands\n.SH DESCRIPTION\n",
     );
     writeln!(out, "{}", roff(INTRODUCTION)).unwrap();
-    for row in TABLE {
-        let guide = guide(row.id);
+    for (row, guide, same) in guides() {
         writeln!(out, ".SH {}", roff(&row.name.to_uppercase())).unwrap();
         writeln!(out, ".B {}", roff(row.name)).unwrap();
         writeln!(out, "proves that {}.", roff(row.why)).unwrap();
@@ -111,6 +126,10 @@ fn the_manual_page_of_the_checks_is_up_to_date() {
             if !text.is_empty() {
                 writeln!(out, ".PP\n{}", roff(&text)).unwrap();
             }
+        }
+        if let Some(name) = same {
+            writeln!(out, ".PP\nCauses and commands: as for {name}.").unwrap();
+            continue;
         }
         out.push_str(".PP\nCauses, the most frequent first:\n");
         for cause in guide.causes {
@@ -143,8 +162,7 @@ fn the_page_about_troubleshooting_is_up_to_date() {
         let anchor = row.name.replace('.', "");
         writeln!(out, "| {} | [{}](#{anchor}) |", row.failure, row.name).unwrap();
     }
-    for row in TABLE {
-        let guide = guide(row.id);
+    for (row, guide, same) in guides() {
         writeln!(out, "\n## {}\n", row.name).unwrap();
         writeln!(
             out,
@@ -158,6 +176,11 @@ fn the_page_about_troubleshooting_is_up_to_date() {
             if !text.is_empty() {
                 writeln!(out, "{text}\n").unwrap();
             }
+        }
+        if let Some(name) = same {
+            let anchor = name.replace('.', "");
+            writeln!(out, "Causes and commands: as for [{name}](#{anchor}).").unwrap();
+            continue;
         }
         for (number, cause) in (1..).zip(guide.causes) {
             writeln!(out, "{number}. {cause}").unwrap();
