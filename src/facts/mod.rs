@@ -41,11 +41,12 @@ use crate::rdma::{reach, sa};
 use crate::system::BOOT_ID;
 use crate::system::clock;
 use crate::system::modules::InitState;
-use crate::system::root::Root;
+use crate::system::root::{Failure, Root};
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;
 
+pub use crate::system::root::FAILURES;
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;
@@ -460,6 +461,8 @@ impl Facts {
             facts.taken_ns = look.saved(TAKEN);
             let unread: Vec<Unread> = look.saved(UNREAD);
             look.unread.extend(unread);
+            // Notes that it is damaged.
+            drop(look.saved::<BTreeMap<String, Failure>>(FAILURES));
         }
         facts.unread = look.unread;
         facts

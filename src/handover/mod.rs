@@ -244,12 +244,14 @@ fn bytes_of(root: &Root, name: &str) -> Result<Option<Vec<u8>>> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_PATH;
         return match nix::fcntl::open(DIRECTORY, flags, Mode::empty()) {
             Ok(fd) => {
-                let path = DIRECTORY.to_owned();
-                let bytes = Directory::of(fd, path).read(name)?;
-                if let Some(bytes) = &bytes {
-                    root.remember_file(&format!("{DIRECTORY}/{name}"), bytes);
+                let path = format!("{DIRECTORY}/{name}");
+                let read = Directory::of(fd, DIRECTORY.to_owned()).read(name);
+                match &read {
+                    Ok(Some(bytes)) => root.remember_file(&path, bytes),
+                    Ok(None) => {}
+                    Err(error) => root.remember_failure(&path, error),
                 }
-                Ok(bytes)
+                read
             }
             Err(Errno::ENOENT) => Ok(None),
             Err(errno) => Err(Error::new(DIRECTORY, "cannot be opened").found(errno.desc())),

@@ -3,7 +3,7 @@
 //! saved tree in a test or bug report.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,6 +15,7 @@ use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::BOOT_ID;
+use crate::error::Error;
 
 /// Size limit of a file; modules.alias of a full distribution kernel has about 1.5 MB, state.json of
 /// 4,096 ports about 4 MiB.
@@ -31,6 +32,37 @@ pub enum Recorded {
     Link(PathBuf),
     /// A directory.
     Dir,
+    /// A file or directory that exists and could not be read.
+    Lost(Failure),
+}
+
+/// What could not be read in a saved tree's machine, as JSON: [`Failure`] by path, without its leading `/`.
+pub const FAILURES: &str = "/ibboot-failures.json";
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Failure {
+    Errno(i32),
+    Words(String),
+}
+
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Failure {
+        match error.raw_os_error() {
+            Some(errno) => Failure::Errno(errno),
+            None => Failure::Words(error.to_string()),
+        }
+    }
+}
+
+impl From<&Failure> for io::Error {
+    fn from(failure: &Failure) -> io::Error {
+        match failure {
+            Failure::Errno(errno) => io::Error::from_raw_os_error(*errno),
+            Failure::Words(words) => io::Error::other(words.clone()),
+        }
+    }
 }
 
 /// Bytes as a JSON string, one character each: nearly all files are ASCII, and a list of numbers has
@@ -65,6 +97,8 @@ pub struct Root {
     words: RefCell<BTreeMap<Word, Result<bool, Option<i32>>>>,
     /// Results of [`Root::constant`]; none: there is no such file.
     constants: RefCell<BTreeMap<String, Option<String>>>,
+    /// The content of [`FAILURES`].
+    failures: OnceCell<BTreeMap<PathBuf, Failure>>,
 }
 
 impl Root {
@@ -75,6 +109,7 @@ impl Root {
             record: None,
             words: RefCell::default(),
             constants: RefCell::default(),
+            failures: OnceCell::default(),
         }
     }
 
@@ -141,7 +176,13 @@ impl Root {
         self.remember(path, || Recorded::File(bytes.to_vec()));
     }
 
-    /// Whether the copy will have the file.
+    /// Records that a file was not read, which [`Root::read`] did not try to read.
+    pub fn remember_failure(&self, path: &str, error: &Error) {
+        let words = error.found.as_ref().unwrap_or(&error.what).clone();
+        self.remember(path, || Recorded::Lost(Failure::Words(words)));
+    }
+
+    /// Whether the copy will have the file, or tell why it cannot be read.
     pub fn is_remembered(&self, path: &str) -> bool {
         let path = Path::new(path.trim_start_matches('/'));
         let record = self.record.as_ref().map(RefCell::borrow);
@@ -158,23 +199,39 @@ impl Root {
             .collect()
     }
 
-    /// Records the directory of a file that exists but could not be read: the copy needs the
-    /// directory of a device whose files all fail.
-    fn missed<T>(&self, path: &str, result: io::Result<T>) -> io::Result<T> {
+    /// Reads, unless the machine of a saved tree could not. Records why something that exists could not be
+    /// read, and its directory: the copy needs the directory of a device whose files all fail.
+    fn attempt<T>(&self, path: &str, read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let place = Path::new(path.trim_start_matches('/'));
+        let result = match self.failures().get(place) {
+            Some(failure) => Err(failure.into()),
+            None => read(),
+        };
         if let (Some(record), Err(error)) = (&self.record, &result)
             && error.kind() != io::ErrorKind::NotFound
-            && let Some(parent) = Path::new(path.trim_start_matches('/')).parent()
+            && let Some(parent) = place.parent()
         {
             let mut record = record.borrow_mut();
             record.entry(parent.to_path_buf()).or_insert(Recorded::Dir);
+            let lost = || Recorded::Lost(error.into());
+            record.entry(place.to_path_buf()).or_insert_with(lost);
         }
         result
+    }
+
+    /// What the machine of a saved tree could not read. A damaged list is empty: the facts tell that it is.
+    fn failures(&self) -> &BTreeMap<PathBuf, Failure> {
+        self.failures.get_or_init(|| {
+            let bytes = (!self.is_live()).then(|| self.bytes(FAILURES).ok());
+            let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).ok();
+            bytes.flatten().and_then(parse).unwrap_or_default()
+        })
     }
 
     /// Reads a whole regular file: `FileTooLarge` beyond 16 MiB, `IsADirectory` and `Unsupported`
     /// for other files. All files of sysfs and procfs that this program reads are regular.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let bytes = self.missed(path, self.bytes(path))?;
+        let bytes = self.attempt(path, || self.bytes(path))?;
         self.remember(path, || Recorded::File(bytes.clone()));
         Ok(bytes)
     }
@@ -234,7 +291,7 @@ impl Root {
             Some(errno) => io::Error::from_raw_os_error(errno),
             None => io::Error::new(io::ErrorKind::Unsupported, "not a regular file"),
         });
-        let found = self.missed(path, found)?;
+        let found = self.attempt(path, || found)?;
         if found {
             self.remember_file(path, word.as_bytes());
         }
@@ -282,7 +339,7 @@ impl Root {
     /// The names in a directory, sorted; numbers inside names sort as numbers.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in self.missed(path, fs::read_dir(self.path(path)))? {
+        for entry in self.attempt(path, || fs::read_dir(self.path(path)))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort_by_key(|name| natural(name));
@@ -356,6 +413,7 @@ impl Root {
             return Ok(0);
         };
         let record = record.borrow();
+        let mut failures = BTreeMap::new();
         for (path, recorded) in record.iter() {
             let target = to.join(path);
             // A link on the path of a recorded file must lead to a directory of the copy.
@@ -373,6 +431,9 @@ impl Root {
             }
             match recorded {
                 Recorded::Dir => fs::create_dir_all(&target)?,
+                Recorded::Lost(failure) => {
+                    failures.insert(path, failure);
+                }
                 Recorded::File(bytes) => match shown(&path.to_string_lossy(), bytes) {
                     Some(shown) => {
                         fs::create_dir_all(target.parent().unwrap_or(to))?;
@@ -388,6 +449,10 @@ impl Root {
                     }
                 }
             }
+        }
+        if !failures.is_empty() {
+            let list = to.join(FAILURES.trim_start_matches('/'));
+            fs::write(list, serde_json::to_vec_pretty(&failures)?)?;
         }
         Ok(record.len())
     }

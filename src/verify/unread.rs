@@ -65,10 +65,15 @@ pub const CONNECTIONS: &[&str] = &[
     rootfs::CONNECTIONS,
 ];
 
-/// The files of a saved tree that are about the whole look at the machine. Two of them list what could not
-/// be read there: without them nothing that is missing in the tree was missing there. The third one is its
+/// The files of a saved tree that are about the whole look at the machine. Three of them list what could not
+/// be read there: without them nothing that is missing in the tree was missing there. The last one is its
 /// time, without which no lease is known to be valid.
-const LISTS: &[&str] = &[facts::UNREAD, facts::devices::SILENT, facts::TAKEN];
+const LISTS: &[&str] = &[
+    facts::UNREAD,
+    facts::FAILURES,
+    facts::devices::SILENT,
+    facts::TAKEN,
+];
 
 /// The finding, or an unknown one if a file that the check needs could not be read.
 pub fn settle(finding: Finding, row: &Check, object: &Object<'_>, facts: &Facts) -> Finding {
