@@ -40,7 +40,7 @@ use crate::rdma::types::{
 use crate::rdma::{reach, sa};
 use crate::system::BOOT_ID;
 use crate::system::clock;
-use crate::system::modules::InitState;
+use crate::system::modules::{InitState, OS_RELEASE};
 use crate::system::root::{Failure, Root};
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
@@ -442,7 +442,7 @@ impl Facts {
         let mut facts = Facts {
             schema: SCHEMA,
             boot_id: look.constant(BOOT_ID),
-            kernel: look.constant("/proc/sys/kernel/osrelease"),
+            kernel: look.constant(OS_RELEASE),
             modules,
             functions,
             has_functions_to_come,

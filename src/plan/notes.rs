@@ -35,11 +35,9 @@ pub fn notes(
     is_initramfs: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let modules = &inventory.modules;
-    if modules.is_assumed() {
+    if let Some(why) = inventory.modules.assumed() {
         notes.push(format!(
-            "no kernel modules in {}: the image is assumed to have every module (--image FILE looks into one)",
-            modules.directory
+            "{why}: the image is assumed to have every module (--image FILE looks into one)"
         ));
     }
     notes.extend(absent(request, plan, &inventory.facts));

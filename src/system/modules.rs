@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::system::drivers;
 
 /// The release of the running kernel.
-const OS_RELEASE: &str = "/proc/sys/kernel/osrelease";
+pub const OS_RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// The files of an index (depmod(8)).
 pub const MODULES_DEP: &str = "modules.dep";
 pub const MODULES_BUILTIN: &str = "modules.builtin";
@@ -43,9 +43,9 @@ pub struct Index {
     /// Modules of the RDMA stack that bind devices of a bus directly, not a device that another
     /// driver created.
     drivers: BTreeSet<String>,
-    /// The image is not known: it is assumed to have every module.
+    /// Why the image is not known: it is assumed to have every module.
     #[serde(default)]
-    assumed: bool,
+    assumed: Option<String>,
     /// It is that of a machine, not that of an image.
     #[serde(default)]
     is_of_machine: bool,
@@ -113,18 +113,25 @@ impl Index {
     }
 
     /// Like [`Index::read`], for a machine that is not the one that boots: if this kernel has no
-    /// index at all, as in a container, its image is assumed to have every module.
+    /// index at all, as in a container, or its release cannot be read, its image is assumed to have
+    /// every module.
     pub fn read_or_assume(root: &Root) -> Result<Index> {
-        let release = root.text(OS_RELEASE).unwrap_or_default();
+        let assume = |why: String| Index {
+            assumed: Some(why),
+            ..Index::default()
+        };
+        let release = match root.text(OS_RELEASE) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                let error = Error::io(OS_RELEASE, "cannot be read", &e);
+                return Ok(assume(error.to_string()));
+            }
+            release => release.unwrap_or_default(),
+        };
         let directory = format!("/lib/modules/{release}");
-        let directory = directory.trim_end_matches('/').to_owned();
+        let directory = directory.trim_end_matches('/');
         let is_missing = |name| matches!(root.is_there(&format!("{directory}/{name}")), Ok(false));
         if [MODULES_DEP, MODULES_BUILTIN].into_iter().all(is_missing) {
-            return Ok(Index {
-                directory,
-                assumed: true,
-                ..Index::default()
-            });
+            return Ok(assume(format!("no kernel modules in {directory}")));
         }
         Ok(Index {
             is_of_machine: true,
@@ -190,9 +197,9 @@ impl Index {
         }
     }
 
-    /// Whether there is no index, and the image is assumed to have every module.
-    pub fn is_assumed(&self) -> bool {
-        self.assumed
+    /// Why there is no index, and the image is assumed to have every module.
+    pub fn assumed(&self) -> Option<&str> {
+        self.assumed.as_deref()
     }
 
     /// Where the running kernel finds `name`.
@@ -202,7 +209,7 @@ impl Index {
             Found::File(format!("{}/{path}", self.directory))
         } else if self.builtin.contains(&name) {
             Found::Builtin
-        } else if self.assumed {
+        } else if self.assumed.is_some() {
             Found::Assumed
         } else {
             Found::Missing
@@ -224,7 +231,7 @@ impl Index {
     /// True if `name` belongs to the RDMA stack and binds devices of a bus directly: it has aliases
     /// of this bus.
     pub fn drives_devices(&self, name: &str) -> bool {
-        self.drivers.contains(name) || (self.assumed && drivers::binds_hcas(name))
+        self.drivers.contains(name) || (self.assumed.is_some() && drivers::binds_hcas(name))
     }
 
     /// The HCA drivers whose PCI aliases match `modalias`.

@@ -9,6 +9,7 @@ use super::object::{Object, judge};
 use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES, SWITCH};
 use super::{bond, carrier, degraded, interface, lease, link, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
+use crate::system::modules::OS_RELEASE;
 use crate::verify::finding::Finding;
 
 /// Severity of a failed check.
@@ -165,7 +166,7 @@ table! {
         why: "the requested kernel module is loaded and initialised",
         hint: "see dmesg",
         awaits: Driver,
-        files: [&["{module}/**"]],
+        files: [&["{module}/**", OS_RELEASE]],
         applies: module(|_, _| true),
         evaluate: |module, facts| module::live(module, facts),
     }
