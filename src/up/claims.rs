@@ -39,6 +39,8 @@ pub struct Claims {
     /// The claims of an earlier run whose probe ended without a result, until an interface with the
     /// address is found.
     left_open: BTreeSet<Ipv4Addr>,
+    /// Which claims an earlier run left open is not known: every address that is found is probed.
+    probes_all: bool,
     is_boot: bool,
 }
 
@@ -212,6 +214,7 @@ impl Claims {
             known: BTreeMap::new(),
             unknown: BTreeSet::new(),
             left_open: BTreeSet::new(),
+            probes_all: false,
             is_boot,
         }
     }
@@ -225,6 +228,15 @@ impl Claims {
         }
     }
 
+    /// The same, if it is not known which addresses an earlier run left unproven: the requested ones that
+    /// are found count as if this run had set them.
+    pub fn and_all(self) -> Claims {
+        Claims {
+            probes_all: true,
+            ..self
+        }
+    }
+
     /// Finds the addresses that were left open.
     fn find_left_open(&mut self, netdevs: &[Netdev]) {
         for netdev in netdevs {
@@ -233,9 +245,12 @@ impl Claims {
                 else {
                     continue;
                 };
-                if self.left_open.remove(&address) && !self.known.contains_key(&(index, address)) {
+                let was_open = self.left_open.remove(&address);
+                if (was_open || self.probes_all) && !self.known.contains_key(&(index, address)) {
                     self.known.insert((index, address), State::Open);
-                    self.unknown.insert((index, address));
+                    if was_open {
+                        self.unknown.insert((index, address));
+                    }
                 }
             }
         }
@@ -521,6 +536,34 @@ mod tests {
         claims.find_left_open(&[]);
         assert!(!claims.is_open(4, one));
         assert!(claims.unknown.is_empty() && claims.left_open.is_empty());
+    }
+
+    #[test]
+    fn every_address_is_probed_if_it_is_not_known_which_ones_an_earlier_run_left_open() {
+        let [one, two] =
+            ["10.0.0.1/24", "10.0.0.2/24"].map(|text| text.parse::<Address>().unwrap());
+        let mut claims = Claims::new(false).and_all();
+        let taken = State::Taken {
+            by: "port GUID 1".to_owned(),
+            since: Instant::now(),
+        };
+        claims.known.insert((4, Ipv4Addr::new(10, 0, 0, 2)), taken);
+        let mut facts = Facts {
+            netdevs: vec![Netdev {
+                ifindex: Some(4),
+                addresses: vec![one.into(), two.into()],
+                ..Netdev::default()
+            }],
+            ..Facts::default()
+        };
+        claims.follow(&facts, None);
+        assert!(claims.is_open(4, Ipv4Addr::new(10, 0, 0, 1)));
+        assert!(
+            !claims.is_open(4, Ipv4Addr::new(10, 0, 0, 2)),
+            "its result is known"
+        );
+        Part::add_to(&claims, &mut facts);
+        assert_eq!(facts.netdevs[0].unproven, Vec::<Ipv4Addr>::new());
     }
 
     #[test]

@@ -156,14 +156,21 @@ impl<'l> Begun<'l> {
             crate::facts::Leases::default()
         });
         let is_boot = in_initramfs(root);
-        let expected = crate::handover::read_expected(root).unwrap_or_else(|error| {
-            log::debug!("{error}");
-            None
-        });
-        let links = expected.into_iter().flat_map(|expected| expected.links);
-        let unproven = links
-            .filter_map(|link| link.ipoib)
-            .flat_map(|wish| wish.unproven);
+        let claims = claims::Claims::new(is_boot);
+        let claims = match crate::handover::read_expected(root) {
+            Ok(expected) => {
+                let links = expected.into_iter().flat_map(|expected| expected.links);
+                let wishes = links.filter_map(|link| link.ipoib);
+                claims.and_left_open(wishes.flat_map(|wish| wish.unproven))
+            }
+            Err(error) => {
+                log::warn!(
+                    "{error}; whether an earlier run proved that no other host uses an address is not known: \
+                     every requested static IPv4 address is probed"
+                );
+                claims.and_all()
+            }
+        };
         Begun {
             readers,
             journal: Journal::default(),
@@ -175,7 +182,7 @@ impl<'l> Begun<'l> {
                 naming: naming::Naming::default(),
                 speakers: speaker::Speakers::default(),
                 leasing: leasing::Leasing::new(known, is_boot),
-                claims: claims::Claims::new(is_boot).and_left_open(unproven),
+                claims,
                 servers: servers::Servers::default(),
                 administrators: administrators::Administrators::default(),
             },
