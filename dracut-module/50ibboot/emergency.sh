@@ -1,9 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# emergency: print the reason again, directly above the prompt of the shell, and what to type next.
+# emergency: print the reason again, directly above the prompt of the shell, and what to type next. Without
+# systemd, and with it in old versions, dracut calls this hook also if no shell opens.
 
 [ -r /run/ibboot/result ] || return 0
+ibboot_shell=''
+if getargbool 1 rd.shell || getarg rd.break > /dev/null || getarg rdbreak > /dev/null; then
+    ibboot_shell=1
+fi
 {
     read -r ibboot_verdict
     read -r ibboot_reason
@@ -11,8 +16,10 @@
 case $ibboot_verdict in
     failed*)
         printf 'ibboot: %s\n' "$ibboot_reason"
-        printf 'ibboot:   type "ibboot check" for what failed; after a repair "ibboot up", then\n'
-        printf 'ibboot:     "ibboot check"; "exit" continues the boot\n'
+        if [ -n "$ibboot_shell" ]; then
+            printf 'ibboot:   type "ibboot check" for what failed; after a repair "ibboot up", then\n'
+            printf 'ibboot:     "ibboot check"; "exit" continues the boot\n'
+        fi
         ;;
 esac
 if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
@@ -22,6 +29,8 @@ if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
         connecting) ibboot_reason="$ibboot_reason, and nvme connect-all has not returned" ;;
     esac
     printf 'ibboot: %s\n' "no root file system over $ibboot_reason"
-    printf 'ibboot:   see dmesg and the server; mount it on /sysroot by hand, then "exit"\n'
+    if [ -n "$ibboot_shell" ]; then
+        printf 'ibboot:   see dmesg and the server; mount it on /sysroot by hand, then "exit"\n'
+    fi
 fi
-unset ibboot_verdict ibboot_reason
+unset ibboot_verdict ibboot_reason ibboot_shell

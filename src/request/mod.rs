@@ -519,7 +519,11 @@ fn of_kernel(sources: &[Source<'_>]) -> Vec<Requested<String>> {
 fn no_shell(sources: &[Source<'_>]) -> Option<&'static str> {
     let line = Cmdline::new(sources);
     let shell = line.all("rd.shell").last();
-    if shell.is_none_or(|shell| shell.is_true()) || line.all("rd.break").next().is_some() {
+    // dracut 059 still knows the old name.
+    let mut breaks = ["rd.break", "rdbreak"].into_iter();
+    if shell.is_none_or(|shell| shell.is_true())
+        || breaks.any(|name| line.all(name).next().is_some())
+    {
         return None;
     }
     let action = line.all("rd.emergency").last();

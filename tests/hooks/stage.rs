@@ -39,7 +39,15 @@ getcmdline() { cat /etc/cmdline.d/*.conf /proc/cmdline 2> /dev/null; }
 getarg() {
     case $1 in
         *=?*) [ "$(getarg "${1%%=*}=")" = "${1#*=}" ] ;;
-        *) tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1 ;;
+        *=) tr ' ' '\n' < /proc/cmdline | sed -n "s/^$1//p" | tail -n 1 ;;
+        *) tr ' ' '\n' < /proc/cmdline | grep -E "^$1(=|\$)" ;;
+    esac
+}
+getargbool() {
+    case " $(cat /proc/cmdline) " in
+        *" $2=0 "*) return 1 ;;
+        *" $2 "* | *" $2="*) ;;
+        *) [ "$1" = 1 ] ;;
     esac
 }
 emergency_shell() { echo "emergency_shell $*"; }

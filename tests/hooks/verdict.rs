@@ -16,6 +16,20 @@ fn the_switch_to_the_real_root_waits_for_no_loader() {
 }
 
 #[test]
+fn what_to_type_is_named_only_where_a_shell_opens() {
+    plays(
+        "no shell",
+        "mkdir /run/ibboot; printf 'failed shell\\nno cable\\n' > /run/ibboot/result; NEWROOT=$3/sysroot
+        echo 'ended 5 ib0: 10.0.0.2:/' > /run/ibboot/netroot
+        for line in quiet rd.shell 'rd.shell=0 rd.break=mount' 'rd.shell=0 rdbreak'; do
+            cmdline \"$line\"; source_hook emergency | wc -l
+        done
+        cmdline rd.shell=0; source_hook emergency",
+        "5\n5\n5\n5\nibboot: no cable\nibboot: no root file system over ib0: 10.0.0.2:/\n",
+    );
+}
+
+#[test]
 fn a_hung_up_is_given_up_after_its_deadline_and_dracuts_time_restarts() {
     plays(
         "hung",
