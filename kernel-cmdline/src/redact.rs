@@ -171,6 +171,7 @@ fn kind(front: &[u8]) -> Kind {
         b"modprobe.blacklist"
         | b"module_blacklist"
         | b"net.ifnames"
+        | b"rd.hostonly"
         | b"rd.shell"
         | b"rd.emergency" => Kind::Plain,
         key if FETCHED.contains(&key) => Kind::Place,

@@ -218,15 +218,21 @@ impl Request {
     /// Reads the files that make up the command line, as dracut does inside an initramfs and as
     /// the kernel wrote it elsewhere.
     pub fn read(root: &Root) -> Request {
-        Request::of_files(root, in_initramfs(root))
+        Request::of_files(root, in_initramfs(root), true)
     }
 
     /// Reads the files that would make up the command line if this were an initramfs.
     pub fn read_as_initramfs(root: &Root) -> Request {
-        Request::of_files(root, true)
+        let request = Request::of_files(root, true, true);
+        // dracut removes the files of the image before its hooks write others.
+        match request.without_hostonly && !in_initramfs(root) {
+            true => Request::of_files(root, true, false),
+            false => request,
+        }
     }
 
-    fn of_files(root: &Root, as_initramfs: bool) -> Request {
+    /// `of_image`: with the files that the image has.
+    fn of_files(root: &Root, as_initramfs: bool, of_image: bool) -> Request {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         let mut unread = Vec::new();
         let mut cannot = |path: &str, e: &std::io::Error| {
@@ -242,8 +248,10 @@ impl Request {
                 let conf = names.filter(|name| name.ends_with(".conf"));
                 conf.map(|name| format!("{directory}/{name}")).collect()
             };
-            paths.insert(0, "/etc/cmdline".to_owned());
-            paths.splice(0..0, conf("/etc/cmdline.d"));
+            if of_image {
+                paths.insert(0, "/etc/cmdline".to_owned());
+                paths.splice(0..0, conf("/etc/cmdline.d"));
+            }
             paths.extend(conf("/run/initramfs/cmdline.d"));
         }
         for path in paths {
