@@ -25,16 +25,19 @@ const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// First bytes of a compressed file, and the program that decompresses it.
 const FORMATS: [(&[u8], &[&str]); 8] = [
-    (b"\x1f\x8b", &["gzip", "-dc"]),
+    (b"\x1f\x8b\x08", &["gzip", "-dc"]),
     (b"\xfd7zXZ\0", &["xz", "-dc"]),
     (b"\x28\xb5\x2f\xfd", &["zstd", "-dcq"]),
     // The kernel's own format, and that of lz4(1).
     (b"\x02\x21\x4c\x18", &["lz4", "-dcq"]),
     (b"\x04\x22\x4d\x18", &["lz4", "-dcq"]),
     (b"BZh", &["bzip2", "-dc"]),
-    (b"\x5d\0\0", &["xz", "-dc", "--format=lzma"]),
+    (LZMA, &["xz", "-dc", "--format=lzma"]),
     (b"\x89LZO", &["lzop", "-dc"]),
 ];
+
+/// These bytes are in many files.
+const LZMA: &[u8] = b"\x5d\0\0";
 
 fn decompressor(start: &[u8]) -> Option<&'static [&'static str]> {
     let format = FORMATS.iter().find(|(magic, _)| start.starts_with(magic));
@@ -92,8 +95,8 @@ fn archives(mut file: &File, keep: &dyn Fn(&str) -> bool) -> io::Result<Files> {
         if whole.is_ok() && !command.contains(&"bzip2") {
             return Ok(files);
         }
-        // The decompressor ends at an archive that is not compressed, or at zeros in front of one that is; the
-        // kernel reads both.
+        // The decompressor ends at an archive of another kind, or at zeros in front of one; the kernel reads
+        // both.
         let Some(end) = next_archive(command, file, at)? else {
             return match whole {
                 Ok(()) => Ok(files),
@@ -182,7 +185,8 @@ fn next_archive(command: &[&str], mut file: &File, at: u64) -> io::Result<Option
 }
 
 /// The places behind `at` that look like the start of an archive. The kernel reads one that is not compressed
-/// only at a multiple of 4, and a compressed one behind zeros anywhere (init/initramfs.c, unpack_to_rootfs).
+/// only at a multiple of 4, and a compressed one anywhere (init/initramfs.c, unpack_to_rootfs); one of lzma is
+/// looked for behind zeros only.
 fn places(mut file: &File, at: u64) -> io::Result<Vec<u64>> {
     /// Bytes that are read at once, and how many of them are read again: a header may lie across the end.
     const PART: usize = 1 << 20;
@@ -199,7 +203,8 @@ fn places(mut file: &File, at: u64) -> io::Result<Vec<u64>> {
         for (place, before) in (1..=PART - AGAIN).zip(&part) {
             let bytes = part.get(place..).unwrap_or_default();
             let is_plain = place % 4 == 0 && cpio::begins_archive(bytes);
-            if is_plain || *before == 0 && decompressor(bytes).is_some() {
+            let is_clear = *before == 0 || !bytes.starts_with(LZMA);
+            if is_plain || is_clear && decompressor(bytes).is_some() {
                 places.push(start + place as u64);
             }
         }

@@ -246,6 +246,46 @@ fn an_archive_behind_a_compressed_one_counts() {
     }
 }
 
+#[test]
+fn a_compressed_archive_behind_one_of_another_kind_counts_as_for_the_kernel() {
+    let (behind, first): (Vec<_>, Vec<_>) = whole()
+        .into_iter()
+        .partition(|(path, ..)| path == "usr/sbin/modprobe");
+    let microcode = (
+        "kernel/x86/microcode/GenuineIntel.bin".to_owned(),
+        FILE,
+        vec![1; 2048],
+    );
+    let (early, first, behind) = (packed(&[microcode]), packed(&first), packed(&behind));
+    let pack = |name: &str, bytes: &[u8]| {
+        // The kernel knows only the old format of lz4.
+        let options = if name == "lz4" { "-clq" } else { "-cq" };
+        through(&[name, options], bytes)
+    };
+    let mut count = 0;
+    for (one, other) in [
+        ("gzip", "xz"),
+        ("gzip", "zstd"),
+        ("xz", "gzip"),
+        ("xz", "zstd"),
+        ("zstd", "gzip"),
+        ("zstd", "bzip2"),
+        ("bzip2", "gzip"),
+        ("bzip2", "xz"),
+        ("xz", "lz4"),
+    ] {
+        let pieces = (pack(one, &first), pack(other, &behind));
+        let (Some(one_packed), Some(other_packed)) = pieces else {
+            continue;
+        };
+        let image = [&early[..], &one_packed, &other_packed].concat();
+        let missing = look(&image).map(|found| found.image.unwrap().missing);
+        assert_eq!(missing.unwrap(), [""; 0], "{one} {other}");
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
 /// Files that cannot be compressed.
 fn incompressible(number: u32) -> Vec<(String, u32, Vec<u8>)> {
     let mut state = 1u32;
