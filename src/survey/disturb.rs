@@ -233,6 +233,13 @@ async fn rebind(
         return claims;
     }
     claims.push(come_back(recorder, root, rdma, port, address).await);
+    let opened = match (&recorder.port, index_at(root, rdma, address)) {
+        (Some(_), _) => Ok(()),
+        (None, Some(index)) => recorder.open_port(rdma, index),
+        (None, None) => Err("there is no RDMA device".to_owned()),
+    };
+    let what = "the uverbs file is opened again";
+    claims.push(Claim::new(port.name(), what, opened));
     for (name, _) in up {
         // The interface is a new one, with another index.
         let index = tree::facts(root)

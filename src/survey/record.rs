@@ -9,11 +9,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::trace::PortEvent;
 use crate::error::{Error, Result, errno_text, printable};
+use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvents, Uevents};
 use crate::rdma::netlink::{Monitor, Rdma};
 use crate::system::clock::boottime_ns;
 use crate::system::net::Net;
 use crate::system::readiness::watched;
+use crate::system::root::Root;
 
 /// A disturbance ends after this time without an event.
 pub const QUIET: Duration = Duration::from_secs(3);
@@ -26,8 +28,8 @@ pub struct Recorder {
     monitor: AsyncFd<Monitor>,
     /// Reports changes of links, and carries them out.
     pub net: Net,
-    /// The event file of the device, while it is open.
-    pub port: Option<AsyncFd<AsyncEvents>>,
+    /// The event file of the device and its name, while it is open.
+    pub port: Option<(String, AsyncFd<AsyncEvents>)>,
     number: u32,
     /// All events and actions, one a line: CLOCK_BOOTTIME in nanoseconds, source, event.
     pub lines: String,
@@ -58,7 +60,8 @@ impl Recorder {
     pub fn open_port(&mut self, rdma: &Rdma, index: u32) -> std::result::Result<(), String> {
         let file = rdma.chardev(index, "uverbs").map_err(|e| e.to_string())?;
         let events = AsyncEvents::open(&file).and_then(watched);
-        self.port = Some(events.map_err(|e| format!("{file}: {}", errno_text(&e)))?);
+        let events = events.map_err(|e| format!("{file}: {}", errno_text(&e)))?;
+        self.port = Some((file, events));
         Ok(())
     }
 
@@ -78,7 +81,7 @@ impl Recorder {
     pub async fn next(&mut self) {
         let port = async {
             match &self.port {
-                Some(port) => port.readable().await.map(|mut ready| ready.clear_ready()),
+                Some((_, port)) => port.readable().await.map(|mut ready| ready.clear_ready()),
                 None => std::future::pending().await,
             }
         };
@@ -107,11 +110,19 @@ impl Recorder {
         for (source, text) in texts {
             self.note(source, &text);
         }
+        let left = self.port.as_ref().map(|(name, _)| name.clone());
+        if let Some(name) = left.filter(|name| has_left(&Root::new("/"), name)) {
+            self.note(
+                "action",
+                &format!("{name} is closed: its device is being removed"),
+            );
+            self.port = None;
+        }
     }
 
     /// Records the events of the device, and closes the file after the last one.
     fn take_port_events(&mut self) {
-        let Some(file) = &self.port else { return };
+        let Some((_, file)) = &self.port else { return };
         let drained = file.get_ref().drain();
         let now = boottime_ns();
         match drained {
@@ -134,5 +145,28 @@ impl Recorder {
                 self.port = None;
             }
         }
+    }
+}
+
+/// Whether the event file has left its class: most drivers let the kernel remove the device only after the
+/// file is closed.
+fn has_left(root: &Root, name: &str) -> bool {
+    !chardev::is_there(root, name, Kind::Uverbs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_file_leaves_its_class_before_its_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = dir.path().join("sys/class/infiniband_verbs/uverbs0");
+        std::fs::create_dir_all(&entry).unwrap();
+        let root = Root::new(dir.path());
+        assert!(!has_left(&root, "uverbs0"));
+        assert!(has_left(&root, "uverbs1"));
+        std::fs::remove_dir(&entry).unwrap();
+        assert!(has_left(&root, "uverbs0"));
     }
 }
