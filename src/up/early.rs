@@ -71,6 +71,7 @@ pub async fn bring_up(root: &Root, request: &mut Request, is_early: bool) -> Res
         started_ns,
         complete_ns,
         began: Instant::now(),
+        is_of_boot: is_early,
     };
     let begun = match early {
         Early::Walk(mut walk) if is_same => return walk.until_settled(start).await,

@@ -5,6 +5,7 @@ use super::clients::{Means, Site};
 use super::dhcp;
 use super::dhcp6;
 use super::information::Inquiries;
+use crate::dhcp::{v4, v6};
 use crate::facts;
 use crate::facts::granted::granted;
 use crate::system::decoder;
@@ -63,6 +64,17 @@ impl Leasing {
             wish: granted(site.wish, site.netdev, &leases.dhcp, &leases.dhcp6),
             is_lost,
         }
+    }
+
+    /// Whether a client has a lease that ends, and that must be renewed before.
+    pub fn holds_lease(&self) -> bool {
+        let facts::Leases { dhcp, dhcp6, .. } = self.leases();
+        let dhcp = dhcp.iter().filter_map(|one| one.lease.as_ref());
+        let dhcp6 = dhcp6.iter().filter_map(|one| one.lease.as_ref());
+        dhcp.filter_map(v4::lease::Lease::ends_ns)
+            .chain(dhcp6.filter_map(v6::lease::Lease::ends_ns))
+            .next()
+            .is_some()
     }
 
     /// The progress of each client.

@@ -203,6 +203,8 @@ struct Start {
     complete_ns: Option<u64>,
     /// Start of the time until the deadline.
     began: Instant,
+    /// dracut's hooks started this process and stop it, as opposed to a person in a shell.
+    is_of_boot: bool,
 }
 
 /// The latest time of a walk without a deadline: a breakpoint of dracut may last.
@@ -322,11 +324,14 @@ impl<'p, 'l> Walk<'p, 'l> {
             .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
         let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(terminate))?;
         let lingers = in_initramfs(self.machine.root);
-        let mut is_stopped = false;
+        let (mut is_stopped, mut is_late, mut is_over) = (false, false, false);
         loop {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            let is_late = Instant::now() >= alarms.deadline;
+            if Instant::now() >= alarms.deadline {
+                is_late = true;
+                alarms.deadline += UNLIMITED;
+            }
             if is_stopped || is_late {
                 self.parts.end();
             }
@@ -361,11 +366,19 @@ impl<'p, 'l> Walk<'p, 'l> {
                     let line = line.map(|after| self.began + after);
                     is_stopped |= self.wait(&mut alarms, line).await;
                 }
-                Step::EndIncomplete => {
-                    self.give_up(&report);
-                    return Ok(self.end(report));
+                Step::End | Step::EndIncomplete => {
+                    if step == Step::EndIncomplete && !is_over {
+                        self.give_up(&report);
+                    }
+                    is_over = true;
+                    // Nobody else renews leases before the keeper of the real root, and the way there may be long
+                    // (a live image, a server that is not there yet). The boot stops this process.
+                    if is_stopped || !start.is_of_boot || !self.parts.leasing.holds_lease() {
+                        return Ok(self.end(report));
+                    }
+                    is_stopped |= self.wait(&mut alarms, None).await;
                 }
-                Step::End | Step::GiveUp => return Ok(self.end(report)),
+                Step::GiveUp => return Ok(self.end(report)),
             }
         }
     }
