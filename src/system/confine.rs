@@ -75,7 +75,7 @@ pub fn limit_memory(bytes: u64) -> io::Result<()> {
 }
 
 /// Confines the calling thread and what it starts, for ever. Returns what the kernel does not
-/// have: `landlock`, `seccomp`. An error means that the thread still has capabilities.
+/// have or a filter forbids: `landlock`, `seccomp`. An error means that the thread still has capabilities.
 pub fn confine() -> io::Result<Vec<String>> {
     drop_capabilities()?;
     let mut lacks = Vec::new();

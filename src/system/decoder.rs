@@ -63,7 +63,7 @@ struct Request {
 /// What the decoder sends.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
-    /// First of all: the decoder is confined, except by what the kernel lacks.
+    /// First of all: the decoder is confined, except by these, which cannot be used here.
     Confined(Vec<String>),
     /// In its place: why the decoder cannot give up its power. It decodes nothing.
     Unconfined(String),
@@ -109,7 +109,7 @@ pub fn serve(formats: &[(&str, Decode)]) -> io::Result<()> {
     }
 }
 
-/// Confines the process. Returns what the kernel lacks; an error names the system call.
+/// Confines the process. Returns what cannot be used here; an error names the system call.
 fn give_up_power() -> Result<Vec<String>, String> {
     let failed = |call: &'static str| move |e: io::Error| format!("{call}: {}", errno_text(&e));
     let closed = close_inherited();
@@ -130,7 +130,7 @@ struct Decoder {
     /// The formats at which decoders failed: who sends messages of one format cannot keep those of
     /// another from being decoded.
     troubles: BTreeMap<&'static str, Trouble>,
-    /// What the kernel lacks, or why no decoder can be confined, was logged.
+    /// What cannot be used here, or why no decoder can be confined, was logged.
     is_introduced: bool,
     /// A decoder was started before the first message.
     is_prepared: bool,
@@ -307,15 +307,17 @@ impl Decoder {
 
 const UNCONFINED: &str = "cannot give up its power, and decodes nothing";
 
-/// Logs what the kernel lacks.
+/// Logs what cannot be used here. No warning: it is the same in each of the checks of an old kernel.
 fn introduce(lacks: &[String]) {
     match lacks {
         [] => log::debug!("decoder: confined"),
-        lacks => log::info!(
-            "decoder: the kernel has no {}: works without",
-            printable(&lacks.join(" and no "))
-        ),
+        lacks => log::info!("decoder: {}", works_without(lacks)),
     }
+}
+
+fn works_without(lacks: &[String]) -> String {
+    let lacks = printable(&lacks.join(" and "));
+    format!("works without {lacks} (not in this kernel, or forbidden)")
 }
 
 /// Whether a text of the decoder can be printed and stored as one line.
@@ -420,6 +422,14 @@ mod tests {
         assert_eq!(decoder.decode::<Size>(&10, b"abc"), Some(3));
         assert_eq!(decoder.decode::<Size>(&10, b"abcdefghij"), Some(10));
         assert!(decoder.is_introduced && decoder.troubles.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        assert_eq!(
+            works_without(&["landlock".to_owned(), "close\u{1b}".to_owned()]),
+            "works without landlock and close\\x1b (not in this kernel, or forbidden)"
+        );
     }
 
     #[test]
