@@ -289,7 +289,7 @@ fn read<T: DeserializeOwned>(root: &Root, name: &str) -> Result<Option<T>> {
     parse(name, &bytes, this_boot(root)?.as_deref()).map(Some)
 }
 
-/// The id of this boot; an unreadable id is an error.
+/// The id of this boot, if the kernel shows one; an unreadable id is an error.
 fn this_boot(root: &Root) -> Result<Option<String>> {
     match root.constant(BOOT_ID) {
         Ok(id) => Ok(Some(id)),
@@ -320,9 +320,15 @@ pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8], boot_id: Option<&str
     }
     let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
     if found.as_str() != boot_id {
+        let Some(boot_id) = boot_id else {
+            return Err(Error::new(BOOT_ID, "cannot be read")
+                .found(Errno::ENOENT.desc())
+                .hint("let this process see all of /proc: ProcSubset=all in a unit")
+                .kind(Kind::Unknown));
+        };
         return Err(Error::new(&path, "belongs to another boot")
             .found(shown(found.as_str().unwrap_or("no boot id")))
-            .expected(boot_id.unwrap_or("no boot id"))
+            .expected(boot_id)
             .kind(Kind::Unknown));
     }
     Ok(value)
@@ -560,6 +566,20 @@ mod tests {
                 "x".repeat(200)
             )
         );
+    }
+
+    #[test]
+    fn a_file_of_a_boot_that_is_not_shown_names_the_cause() {
+        let of = |boot_id| parse::<State>(STATE, SAVED[0].as_bytes(), boot_id);
+        let error = of(None).unwrap_err();
+        assert_eq!(error.kind, Kind::Unknown);
+        assert_eq!(
+            error.to_string(),
+            "/proc/sys/kernel/random/boot_id: cannot be read: No such file or directory; \
+             let this process see all of /proc: ProcSubset=all in a unit"
+        );
+        let none = SAVED[0].replace(&format!("\"{BOOT}\""), "null");
+        assert!(parse::<State>(STATE, none.as_bytes(), None).is_ok());
     }
 
     #[test]
