@@ -10,7 +10,7 @@ use super::request::{Answer, Request, refused};
 use super::{index, write};
 use crate::error::Result;
 use crate::system::modprobe;
-use crate::system::modules::{Found, Index};
+use crate::system::modules::{Found, Index, live, normal};
 use crate::system::pci;
 use crate::system::readiness::{event_loop, watched};
 use crate::system::root::Root;
@@ -80,8 +80,8 @@ fn is_for_hca(root: &Root, request: &Request) -> Result<()> {
     }
 }
 
-/// Loads a module that the image has, and that is one of the RDMA stack or the driver of bonds: the
-/// index has no other.
+/// Loads a module of the RDMA stack, or the driver of bonds, that the image has: the index has no
+/// other. Nothing is to be done for one that is live without a file.
 async fn load(
     root: &Root,
     index: &OnceCell<Index>,
@@ -90,6 +90,8 @@ async fn load(
 ) -> Result<()> {
     let index = read_once(root, index)?;
     match index.find(module) {
+        // modprobe gets no name that the index does not have.
+        Found::Missing if live(root).contains(&normal(module)) => Ok(()),
         Found::Missing => Err(refused("module", module)),
         _ => modprobe::load(root, index, module, parameters).await,
     }
@@ -174,10 +176,15 @@ mod tests {
             let interface = Interface { name, index: 5 };
             Request::Write(Write::Mode { interface, mode })
         };
-        let load = Request::Load {
-            module: "ext4".to_owned(),
+        let load = |module: &str| Request::Load {
+            module: module.to_owned(),
             parameters: Vec::new(),
         };
+        for module in ["ext4", "mlx5_ib"] {
+            let module = dir.path().join("sys/module").join(module);
+            fs::create_dir_all(&module).unwrap();
+            fs::write(module.join("initstate"), "live\n").unwrap();
+        }
         for (address, modalias) in [
             (
                 "0000:dc:00.0",
@@ -200,13 +207,15 @@ mod tests {
             mode("stuck"),
             mode("ib0"),
             mode("../ib0"),
-            load,
+            load("ext4"),
             probe("0000:dc:00.0"),
             probe("0000:00:1f.2"),
             probe("0000:00:00.0"),
+            load("mlx5_ib"),
+            load("mlx5_core"),
         ];
         // The write that does not end keeps nothing else.
-        let all = answers(&root, &requests, 6).await;
+        let all = answers(&root, &requests, 8).await;
         assert_eq!(fs::read_to_string(&probed).unwrap(), "0000:dc:00.0");
         let texts = all.iter().map(|(_, answer)| match answer {
             Answer::Done(Err(error)) => error.to_string(),
@@ -221,6 +230,8 @@ mod tests {
                 "Done(Ok(()))",
                 "loader: PCI function refused: 0000:00:1f.2",
                 "loader: PCI function refused: 0000:00:00.0",
+                "Done(Ok(()))",
+                "loader: module refused: mlx5_core",
             ]
         );
         assert_eq!(

@@ -151,9 +151,8 @@ impl Draft<'_> {
             Means::Guid(_) | Means::Pci(_) => return false,
         };
         let mut kinds = [LinkKind::Rxe, LinkKind::Siw].into_iter();
-        let modules = &self.inventory.modules;
         drivers::by_device_name(name).is_none()
-            && kinds.any(|kind| modules.find(drivers::of_link(kind)) != Found::Missing)
+            && kinds.any(|kind| !self.is_missing(drivers::of_link(kind)))
     }
 
     /// Why this machine can have no IPoIB interface.
@@ -336,9 +335,15 @@ impl Draft<'_> {
                 .any(|m| m == IB_CORE)
     }
 
-    /// Whether the image has the module, and the kernel will load it.
+    /// Whether the module is live, or the image has it and the kernel will load it.
     pub(super) fn can_load(&self, name: &str) -> bool {
-        self.inventory.modules.find(name) != Found::Missing && self.barred(name).is_none()
+        !self.is_missing(name) && self.barred(name).is_none()
+    }
+
+    /// Whether the image does not have the module, nor the kernel.
+    fn is_missing(&self, name: &str) -> bool {
+        let Inventory { modules, live, .. } = self.inventory;
+        modules.find(name) == Found::Missing && !live.contains(&normal(name))
     }
 
     /// The module that `module_blacklist=` keeps the kernel from loading: this one, or one that it needs.
@@ -352,21 +357,21 @@ impl Draft<'_> {
 
     /// Why a module that was refused is not there; its own refusal has the details.
     pub(super) fn why_not(&self, name: &str) -> String {
-        match self.inventory.modules.find(name) {
-            Found::Missing => {
+        match self.is_missing(name) {
+            true => {
                 format!(
                     "kernel module {name} is not {}",
                     self.inventory.modules.place()
                 )
             }
-            _ => format!("the kernel will not load {name}"),
+            false => format!("the kernel will not load {name}"),
         }
     }
 
     /// Why the module cannot be loaded.
     fn no_module(&self, name: &str) -> Option<String> {
         let index = &self.inventory.modules;
-        if index.find(name) == Found::Missing {
+        if self.is_missing(name) {
             let (place, remedy) = (index.place(), index.remedy(name));
             return Some(format!("kernel module {name} is not {place}; {remedy}"));
         }

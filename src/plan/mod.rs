@@ -28,7 +28,7 @@ use crate::rdma::reach::Server;
 use crate::rdma::types::NetnsMode;
 use crate::request::{Dump, NotOurs, OnFailure, Request, Required, in_initramfs};
 use crate::system::blacklist::Blacklist;
-use crate::system::modules::Index;
+use crate::system::modules::{self, Index};
 use crate::system::pci::PCI;
 use crate::system::root::Root;
 use crate::wish::expectation::{
@@ -64,6 +64,8 @@ pub const DEPTH: Depth = Depth::Ports;
 pub struct Inventory {
     /// The image's modules.
     pub modules: Index,
+    /// Modules that are live and need no file; none for a plan of another boot.
+    pub live: BTreeSet<String>,
     /// What modprobe.d(5) forbids.
     pub blacklist: Blacklist,
     /// Existing devices and interfaces.
@@ -121,6 +123,7 @@ impl Inventory {
         }
         Inventory {
             modules,
+            live: modules::live(root),
             blacklist: Blacklist::read(root),
             facts,
             pci,

@@ -99,7 +99,11 @@ pub fn plan(root: &Root, text: Option<&str>) -> Result<Preflight> {
             Request::read_as_initramfs(root)
         }
     };
-    let inventory = Inventory::of_machine(root)?;
+    let mut inventory = Inventory::of_machine(root)?;
+    if !is_image {
+        // Live now, but not in the next boot.
+        inventory.live.clear();
+    }
     let mut plan = plan::plan(&request, &inventory);
     plan.notes.clone_from(&request.strangers);
     if plan.requested_by.is_some() {
@@ -122,6 +126,7 @@ pub fn with_image(root: &Root, path: &Path, text: Option<&str>) -> Result<Prefli
     let readers = Readers::of(root, ONCE);
     let inventory = Inventory {
         blacklist: image::blacklist(&files),
+        live: BTreeSet::new(),
         ..Inventory::with(root, readers.as_ref(), index)
     };
     let mut plan = plan::plan(&request, &inventory);

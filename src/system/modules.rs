@@ -17,6 +17,8 @@ pub const OS_RELEASE: &str = "/proc/sys/kernel/osrelease";
 pub const MODULES_DEP: &str = "modules.dep";
 pub const MODULES_BUILTIN: &str = "modules.builtin";
 pub const MODULES_ALIAS: &str = "modules.alias";
+/// The modules that the kernel has.
+const MODULES: &str = "/sys/module";
 /// Where the running kernel finds a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -291,7 +293,7 @@ pub enum InitState {
 /// `InvalidData`. A builtin module without parameters has no directory in /sys/module: use
 /// [`Index::find`] for builtin modules.
 pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
-    let directory = format!("/sys/module/{}", normal(name));
+    let directory = format!("{MODULES}/{}", normal(name));
     let state = match root.text(&format!("{directory}/initstate")) {
         // Only the directory of a builtin module lacks this file.
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -313,6 +315,14 @@ pub fn init_state(root: &Root, name: &str) -> io::Result<Option<InitState>> {
 /// Whether the kernel reports `name` as loaded and initialised.
 pub fn is_live(root: &Root, name: &str) -> bool {
     matches!(init_state(root, name), Ok(Some(InitState::Live)))
+}
+
+/// The modules of the RDMA stack, and the bonding driver, that the kernel reports as live.
+pub fn live(root: &Root) -> BTreeSet<String> {
+    let names = root.list(MODULES).unwrap_or_default().into_iter();
+    names
+        .filter(|name| is_of_rdma(name, "") && is_live(root, name))
+        .collect()
 }
 
 #[cfg(test)]
