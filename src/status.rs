@@ -457,6 +457,7 @@ mod tests {
         facts.unread.push(Unread {
             path: "/sys/class/infiniband".to_owned(),
             why: "Permission denied".to_owned(),
+            obstacle: None,
         });
         assert_eq!(
             nothing_expected(&facts, &[], None, &TERMINAL),

@@ -305,7 +305,7 @@ impl Facts {
         let bare = self.bare_functions();
         match (bare.is_empty(), self.unread_bus()) {
             (false, _) => format!("no RDMA device; on the PCI bus: {}", in_words(&bare)),
-            (true, Some(Unread { path, why })) => format!("no RDMA device; {path}: {why}"),
+            (true, Some(Unread { path, why, .. })) => format!("no RDMA device; {path}: {why}"),
             (true, None) if self.functions.is_empty() => {
                 "no RDMA device, and no HCA on the PCI bus".to_owned()
             }

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::Unread;
+use nix::unistd::geteuid;
+
+use super::{Obstacle, Unread};
 use crate::error::errno_text;
 use crate::system::modules::{InitState, init_state, normal};
 use crate::system::root::Root;
@@ -41,10 +43,27 @@ impl<'a> Look<'a> {
 
     /// Notes an attribute that could not be read.
     pub fn note(&mut self, path: impl Into<String>, why: impl ToString) {
+        self.push(path, why, None);
+    }
+
+    /// Like [`Look::note`], with what is in the way.
+    pub(super) fn push(
+        &mut self,
+        path: impl Into<String>,
+        why: impl ToString,
+        obstacle: Option<Obstacle>,
+    ) {
         self.unread.push(Unread {
             path: path.into(),
             why: why.to_string(),
+            obstacle,
         });
+    }
+
+    /// Notes a file that could not be read.
+    fn failed(&mut self, path: &str, error: &io::Error) {
+        let obstacle = Obstacle::of_file(error, geteuid().is_root());
+        self.push(path, errno_text(error), obstacle);
     }
 
     /// The attribute's text. A missing file is a valid answer and is not noted.
@@ -59,7 +78,7 @@ impl<'a> Look<'a> {
             Ok(value) => Some(value),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => {
-                self.note(path, errno_text(&e));
+                self.failed(path, &e);
                 None
             }
         }
@@ -97,7 +116,7 @@ impl<'a> Look<'a> {
             Ok(target) => Some(target),
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => None,
             Err(e) => {
-                self.note(path, errno_text(&e));
+                self.failed(path, &e);
                 None
             }
         }
@@ -115,7 +134,7 @@ impl<'a> Look<'a> {
             }
             Err(e) => {
                 let path = format!("/sys/module/{}/initstate", normal(name));
-                self.note(path, errno_text(&e));
+                self.failed(&path, &e);
                 None
             }
         }

@@ -23,6 +23,7 @@ pub mod select;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -164,6 +165,41 @@ pub struct Unread {
     pub path: String,
     /// errno text or parse error.
     pub why: String,
+    /// What would help, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why the caller could not read a file that another caller can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// The caller is not root, and may not.
+    NotRoot,
+    /// The limits of the caller allow no more files or processes.
+    Limit,
+    /// No process can be started that would read it.
+    NoProcess,
+}
+
+impl Obstacle {
+    /// Of a file that could not be opened or read; `is_root`: root is the caller.
+    fn of_file(error: &io::Error, is_root: bool) -> Option<Obstacle> {
+        match error.raw_os_error() {
+            Some(libc::EACCES) if !is_root => Some(Obstacle::NotRoot),
+            Some(libc::EMFILE | libc::ENFILE) => Some(Obstacle::Limit),
+            _ => None,
+        }
+    }
+
+    /// Of a process that could not be started.
+    fn of_process(error: &io::Error) -> Obstacle {
+        match error.raw_os_error() {
+            // EAGAIN: RLIMIT_NPROC, and TasksMax= of a unit.
+            Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE) => Obstacle::Limit,
+            _ => Obstacle::NoProcess,
+        }
+    }
 }
 
 /// An RDMA device: /sys/class/infiniband/NAME and NETLINK_RDMA.
@@ -499,6 +535,7 @@ impl Facts {
             Err(error) => self.unread.push(Unread {
                 why: error.reason(),
                 path: error.object,
+                obstacle: None,
             }),
         }
     }
@@ -651,6 +688,15 @@ mod tests {
             };
             assert_eq!(netdev.can_transmit(), expected, "{carrier:?} {state}");
         }
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_file_depends_on_who_asks() {
+        let of = |code, is_root| Obstacle::of_file(&io::Error::from_raw_os_error(code), is_root);
+        assert_eq!(of(libc::EACCES, false), Some(Obstacle::NotRoot));
+        assert_eq!(of(libc::EACCES, true), None);
+        assert_eq!(of(libc::EIO, false), None);
+        assert_eq!(of(libc::EMFILE, true), Some(Obstacle::Limit));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::devices::{CLASS, SILENT, complete, identify, identify_again};
-use super::{Device, Look, Port, Unread, role};
+use super::{Device, Look, Obstacle, Port, Unread, role};
+use crate::error::errno_text;
 use crate::rdma::chardev::{self, Kind};
 use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
@@ -239,7 +240,8 @@ struct Reader {
     is_changed: bool,
     /// Nothing touches the device again.
     is_given_up: bool,
-    failure: Option<io::Error>,
+    /// Why the last request has no answer, and what was in the way.
+    failure: Option<(String, Option<Obstacle>)>,
 }
 
 /// How long an answer about a port that is not ACTIVE stays true without an event: of ACTIVE every
@@ -305,7 +307,11 @@ impl Reader {
             self.open = None;
             match start(name) {
                 Ok(worker) => self.worker = Some(worker),
-                Err(error) => return self.failure = Some(error),
+                Err(error) => {
+                    let why = format!("no process can read it: {}", errno_text(&error));
+                    self.failure = Some((why, Some(Obstacle::of_process(&error))));
+                    return;
+                }
             }
         }
         if self.open.is_none() {
@@ -333,7 +339,8 @@ impl Reader {
 
     fn fail(&mut self, error: io::Error) {
         (self.has_events, self.answer) = (false, None);
-        (self.worker, self.open, self.failure) = (None, None, Some(error));
+        (self.worker, self.open) = (None, None);
+        self.failure = Some((format!("the reader has ended: {error}"), None));
     }
 
     /// Takes what has come. A late answer to another request is not enough.
@@ -382,8 +389,8 @@ impl Reader {
         look.unread.extend(self.identity.unread.iter().cloned());
         let mut device = self.identity.device.clone();
         name.clone_into(&mut device.ifname);
-        if let Some(error) = &self.failure {
-            look.note(&ports, format!("the reader has ended: {error}"));
+        if let Some((why, obstacle)) = &self.failure {
+            look.push(&ports, why, *obstacle);
         } else if let Some(since_ns) = self.silent_since() {
             let seconds = boottime_ns().saturating_sub(since_ns) / SECOND;
             let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);

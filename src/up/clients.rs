@@ -414,6 +414,7 @@ mod tests {
         facts.unread.push(Unread {
             path: links::DUMP.to_owned(),
             why: "no answer".to_owned(),
+            obstacle: None,
         });
         // The look that could not list the interfaces ends no client.
         all.follow(&facts, None);

@@ -271,6 +271,7 @@ mod tests {
             facts.unread = vec![Unread {
                 path: path.clone(),
                 why: "EIO".to_owned(),
+                obstacle: None,
             }];
             let report = verify(&after, &facts);
             assert_eq!(report.satisfied, is_known, "{cmdline}");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checks::Id;
 use crate::error::printable;
-use crate::facts::Unread;
+use crate::facts::{Obstacle, Unread};
 
 /// Result of a check, of a link or of the whole report, in ascending order of severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,9 +139,12 @@ impl Finding {
 
     /// A file that the check needs could not be read.
     pub fn unread(check: Id, unread: &Unread) -> Finding {
-        let hint = match unread.path.strip_prefix("/run/") {
+        let hint = match unread.obstacle {
+            Some(Obstacle::NotRoot) => "run as root",
+            Some(Obstacle::Limit) => "raise the limit of processes or files of the caller",
+            Some(Obstacle::NoProcess) => "check that this program can execute /proc/self/exe",
             // A file of ibboot: the reason is enough.
-            Some(_) => "",
+            None if unread.path.starts_with("/run/") => "",
             None => "see dmesg, and check that root can read the file",
         };
         Finding {
@@ -224,6 +227,34 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hint_of_an_unread_file_fits_what_is_in_the_way() {
+        let hint = |path: &str, obstacle| {
+            let unread = Unread {
+                path: path.to_owned(),
+                why: "EACCES".to_owned(),
+                obstacle,
+            };
+            Finding::unread(Id::PortState, &unread).hint
+        };
+        for (obstacle, expected) in [
+            (None, "see dmesg, and check that root can read the file"),
+            (Some(Obstacle::NotRoot), "run as root"),
+            (
+                Some(Obstacle::Limit),
+                "raise the limit of processes or files of the caller",
+            ),
+            (
+                Some(Obstacle::NoProcess),
+                "check that this program can execute /proc/self/exe",
+            ),
+        ] {
+            let hint = hint("/sys/class/infiniband", obstacle);
+            assert_eq!(hint.as_deref(), Some(expected));
+        }
+        assert_eq!(hint("/run/ibboot/state.json", None), None);
+    }
 
     #[test]
     fn a_warning_is_made_of_failures_only() {

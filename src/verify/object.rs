@@ -181,6 +181,7 @@ mod tests {
                 unread: Vec::from_iter(unread.map(|path| Unread {
                     path: path.to_owned(),
                     why: "EIO".to_owned(),
+                    obstacle: None,
                 })),
                 ..Facts::default()
             };

@@ -19,7 +19,11 @@ fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
             false => format!("no RDMA device; {path}: Permission denied"),
         };
         let why = "Permission denied".to_owned();
-        facts.unread = vec![Unread { path, why }];
+        facts.unread = vec![Unread {
+            path,
+            why,
+            obstacle: None,
+        }];
         assert_eq!(facts.no_device_in_words(), expected);
     }
 }

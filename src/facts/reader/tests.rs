@@ -275,6 +275,28 @@ fn a_device_that_was_given_up_is_not_read_until_it_comes_back() {
 }
 
 #[test]
+fn a_reader_that_cannot_be_started_names_what_is_in_the_way() {
+    let unread = |start: Start| {
+        let root = Root::new("/");
+        let mut look = Look::new(&root);
+        Readers::new(BUDGET, start).read(&["good".to_owned()], &mut look, true);
+        look.unread
+    };
+    let expected = |reason: &str, obstacle| {
+        [Unread {
+            path: "/sys/class/infiniband/good/ports".to_owned(),
+            why: format!("no process can read it: {reason}"),
+            obstacle: Some(obstacle),
+        }]
+    };
+    let limit = unread(|_| Err(io::Error::from_raw_os_error(libc::EMFILE)));
+    assert_eq!(limit, expected("Too many open files", Obstacle::Limit));
+    let hidden = unread(|_| Err(io::Error::from_raw_os_error(libc::ENOENT)));
+    let reason = "No such file or directory";
+    assert_eq!(hidden, expected(reason, Obstacle::NoProcess));
+}
+
+#[test]
 fn a_reader_that_ends_or_talks_nonsense_leaves_its_device_unknown() {
     let readers = Readers::new(BUDGET, start);
     let (seen, unread, took) = look(&readers, &["ended", "garbled"], Depth::Ports);

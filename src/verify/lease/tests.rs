@@ -126,6 +126,7 @@ fn with_either6_a_routers_address_is_as_good_as_a_lease() {
     facts.unread.push(Unread {
         path: "/run/ibboot/state.json".to_owned(),
         why: "Permission denied".to_owned(),
+        obstacle: None,
     });
     assert!(is_wanted6(&wish, &routed, &facts), "it may have ended");
     wish.dhcp6 = Some(Dhcp6Wish::default());
