@@ -25,6 +25,8 @@ pub const MODPROBE: [&str; 4] = [
     "/bin/modprobe",
     "/usr/bin/modprobe",
 ];
+/// 1: the kernel loads no module until it is started again (Documentation/admin-guide/sysctl/kernel.rst).
+const MODULES_DISABLED: &str = "/proc/sys/kernel/modules_disabled";
 /// Pauses before another try: EBUSY is temporary while another program's attempt to load the module
 /// fails (kernel/module/main.c, module_patient_check_exists).
 const RETRY: [Duration; 4] = [
@@ -73,11 +75,9 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
             tokio::time::sleep(*pause).await;
             continue;
         }
-        return Err(failure(
-            &name,
-            &printed,
-            &kernel_words(index, &name, &mut words),
-        ));
+        let is_disabled = root.text(MODULES_DISABLED).is_ok_and(|value| value == "1");
+        let words = kernel_words(index, &name, &mut words);
+        return Err(failure(&name, &printed, &words, is_disabled));
     }
 }
 
@@ -167,8 +167,8 @@ fn is_temporary(output: &str, state: Option<InitState>) -> bool {
 }
 
 /// Combines the messages of modprobe and of the kernel to one error. An install line of modprobe.d
-/// may print any number of lines.
-fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
+/// may print any number of lines. `is_disabled`: [`MODULES_DISABLED`] is 1.
+fn failure(name: &str, output: &str, kernel: &[String], is_disabled: bool) -> Error {
     let mut found = output
         .lines()
         .map(|line| {
@@ -202,6 +202,8 @@ fn failure(name: &str, output: &str, kernel: &[String]) -> Error {
     } else if output.contains("allow_unsupported_modules") {
         // modprobe of SLES.
         "set allow_unsupported_modules 1 in that file, and rebuild the image"
+    } else if output.contains("Operation not permitted") && is_disabled {
+        "kernel.modules_disabled is 1: this kernel loads no module until the next boot"
     } else if output.contains("Operation not permitted") {
         "check the command line for module_blacklist=, and the kernel for lockdown"
     } else if output.trim().is_empty() || output.contains("running install command") {
@@ -240,7 +242,12 @@ mod tests {
     #[test]
     fn a_failure_of_many_lines_is_short() {
         let (line, word) = ("a".repeat(5000) + "\n", "mlx5_core: b".to_owned());
-        let error = failure("mlx5_core", &line.repeat(5000), &vec![word.clone(); 5000]);
+        let error = failure(
+            "mlx5_core",
+            &line.repeat(5000),
+            &vec![word.clone(); 5000],
+            false,
+        );
         let lines = vec!["a".repeat(CHARACTERS); LINES].join(", ");
         let words = vec![word; LINES].join(" | ");
         assert_eq!(error.found, Some(format!("{lines} (kernel: {words})")));
@@ -252,6 +259,7 @@ mod tests {
             "mlx5_core",
             "modprobe: ERROR: could not insert 'mlx5_core': Invalid argument\n",
             &["mlx5_core: disagrees about version of symbol mlxfw_firmware_flash".to_owned()],
+            false,
         );
         assert_eq!(
             error.to_string(),
@@ -306,9 +314,16 @@ mod tests {
                 "see dmesg",
             ),
         ] {
-            let error = failure("mlx5_ib", output, &[kernel.to_owned()]);
+            let error = failure("mlx5_ib", output, &[kernel.to_owned()], false);
             assert_eq!(error.hint.as_deref(), Some(hint), "{output}");
         }
+        let denied = "modprobe: ERROR: could not insert 'mlx5_ib': Operation not permitted\n";
+        let error = failure("mlx5_ib", denied, &[], true);
+        assert_eq!(
+            error.to_string(),
+            "mlx5_ib: kernel module cannot be loaded: could not insert 'mlx5_ib': Operation not permitted; \
+             kernel.modules_disabled is 1: this kernel loads no module until the next boot"
+        );
     }
 
     #[test]

@@ -96,6 +96,7 @@ pub fn guide(id: Id) -> Guide {
                 "The module is blacklisted (modprobe.blacklist=, rd.driver.blacklist=, modprobe.d).",
                 "An install line of modprobe.d loads nothing, or the kernel has module_blacklist=.",
                 "The module belongs to another kernel, or its signature is refused (Secure Boot).",
+                "The sysctl kernel.modules_disabled is 1: until the next boot the kernel loads no module.",
             ],
             node: &["ibboot plan", "dmesg | tail", "modprobe -nv MODULE"],
             ..NONE
