@@ -285,14 +285,14 @@ impl Sender {
 }
 
 /// A server in the namespace `far`: `answer` returns the payloads for each received message.
-fn evil_server(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
-    evil_in_ways(move |request| {
+fn serve(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+    serve_in_ways(move |request| {
         let all = answer(request).into_iter();
         all.map(|payload| (Way::Broadcast, payload)).collect()
     })
 }
 
-fn evil_in_ways(answer: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
+fn serve_in_ways(answer: impl Fn(&Message) -> Vec<(Way, Vec<u8>)> + Send + 'static) -> Evil {
     Evil::start((Ipv4Addr::UNSPECIFIED, 67), |socket| {
         socket.set_broadcast(true).unwrap();
         let sender = Sender::new(socket.try_clone().unwrap());
@@ -312,7 +312,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
             .map(|trick| trick.0)
             .collect();
         for (number, name) in names.iter().enumerate() {
-            let _server = evil_server(move |request| {
+            let _server = serve(move |request| {
                 vec![
                     tricks(request).swap_remove(number).1,
                     right(request).encode(),
@@ -340,7 +340,7 @@ fn what_comes_in_the_wrong_way_is_not_looked_at() {
     with_network("frames of others", &["python3"], || {
         let names = tricks_of_the_way(&Message::new(Kind::Discover, 1));
         for (number, (name, _, _)) in names.into_iter().enumerate() {
-            let _server = evil_in_ways(move |request| {
+            let _server = serve_in_ways(move |request| {
                 let (_, way, payload) = tricks_of_the_way(request).swap_remove(number);
                 vec![(way, payload), (Way::Broadcast, right(request).encode())]
             });
@@ -357,7 +357,7 @@ fn what_comes_in_the_wrong_way_is_not_looked_at() {
 #[test]
 fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
     with_network("port 68 in use", &[], || {
-        let _server = evil_server(|request| {
+        let _server = serve(|request| {
             let mut answer = right(request);
             let mut set = |code: u8, s: u32| answer.options.insert(code, s.to_be_bytes().to_vec());
             // The client renews only with the server of the lease for a long time.
@@ -378,7 +378,7 @@ fn a_lease_is_renewed_though_another_program_has_the_clients_port() {
 #[test]
 fn a_poisoned_answer_gives_an_address_and_nothing_else() {
     with_network("poisoned answer", &[], || {
-        let _server = evil_server(|request| vec![poisoned(request)]);
+        let _server = serve(|request| vec![poisoned(request)]);
         let mut node = Node::new(infiniband());
         let lease = node.boot(None);
         assert_eq!(lease.address, MINE);
@@ -435,7 +435,7 @@ fn a_flood_of_a_million_answers_to_others_costs_no_memory() {
     }
     with_network("flood", &[], || {
         const FLOOD: usize = 1_000_000;
-        let _server = evil_server(|request| {
+        let _server = serve(|request| {
             let other = changed(request, |answer| answer.xid ^= 0x5555);
             match request.kind {
                 Kind::Discover if request.secs == 0 => vec![other],

@@ -186,7 +186,7 @@ fn poisoned(request: &Message) -> Vec<u8> {
 }
 
 /// A server in the namespace `far`: `answer` returns the payloads for each received message.
-fn evil(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
+fn serve(answer: impl Fn(&Message) -> Vec<Vec<u8>> + Send + 'static) -> Evil {
     let index = far_index();
     Evil::start((Ipv6Addr::UNSPECIFIED, SERVER_PORT), move |socket| {
         socket.join_multicast_v6(&SERVERS, index).unwrap();
@@ -212,7 +212,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
             .map(|trick| trick.0)
             .collect();
         for (number, name) in names.iter().enumerate() {
-            let _server = evil(move |request| {
+            let _server = serve(move |request| {
                 let mut all = tricks(request);
                 let trick = (number < all.len()).then(|| all.swap_remove(number).1);
                 trick.into_iter().chain([right(request).encode()]).collect()
@@ -233,7 +233,7 @@ fn no_trick_is_taken_and_each_leaves_the_way_free_for_what_is_right() {
 #[test]
 fn a_poisoned_answer_gives_an_address_and_nothing_else() {
     with_six("poisoned DHCPv6 answer", &[], || {
-        let _server = evil(|request| vec![poisoned(request)]);
+        let _server = serve(|request| vec![poisoned(request)]);
         let mut node = Node::new();
         let lease = node.boot();
         assert_eq!(lease.address, MINE);
@@ -276,7 +276,7 @@ const TRICKS_FOR_A_QUESTION: [&str; 18] = [
 #[test]
 fn a_question_for_name_servers_believes_no_trick_and_no_poison() {
     with_six("hostile stateless DHCPv6 server", &[], || {
-        let _server = evil(|request| {
+        let _server = serve(|request| {
             assert_eq!(request.kind, Kind::InformationRequest);
             let tricks = tricks(request);
             let tricks = TRICKS_FOR_A_QUESTION.map(|name| {
@@ -312,7 +312,7 @@ fn a_flood_of_answers_to_others_costs_no_memory_and_no_lease() {
                 socket.send_to(&other, SocketAddr::V6(to)).ok();
             }
         });
-        let _server = evil(|request| vec![right(request).encode()]);
+        let _server = serve(|request| vec![right(request).encode()]);
         let mut node = Node::new();
         let before = resident();
         node.session.start(None);
