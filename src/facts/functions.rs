@@ -272,7 +272,9 @@ impl Facts {
     /// are none, those that may.
     pub fn bare_functions(&self) -> Vec<&Function> {
         let bare = |function: &&Function| {
-            function.devices.is_empty() && (function.expected || !function.is_for_guest())
+            function.devices.is_empty()
+                && (function.expected || !function.is_for_guest())
+                && self.roce_bond(&function.address).is_none()
         };
         let all: Vec<&Function> = self.functions.iter().filter(bare).collect();
         let missing: Vec<&Function> = all.iter().copied().filter(|f| f.is_missing()).collect();
@@ -280,6 +282,21 @@ impl Facts {
             true => all,
             false => missing,
         }
+    }
+
+    /// The RoCE bond that has the port of the Ethernet function at this address: mlx5_ib removes the devices
+    /// of all functions of a card and adds one for the bond. The driver of the function must be bound.
+    pub fn roce_bond(&self, address: &str) -> Option<&Device> {
+        let function = self.function(address)?;
+        let has_port = |bond: &&Device| {
+            let card = bond.card().filter(|card| slot(card) == slot(address));
+            let first = card.and_then(|card| self.function(card));
+            first.is_some_and(|first| first.driver.is_some() && first.driver == function.driver)
+                && function.devices.iter().all(|own| *own == bond.ifname)
+        };
+        let devices = self.devices.iter();
+        let mut bonds = devices.filter(|device| drivers::is_roce_bond(&device.ifname));
+        bonds.find(|bond| function.is_ethernet() && has_port(bond))
     }
 
     /// A driver still initialises HCAs, or another one still adds functions to the PCI bus.
@@ -335,6 +352,11 @@ impl Facts {
     pub fn function(&self, address: &str) -> Option<&Function> {
         self.functions.iter().find(|f| f.address == address)
     }
+}
+
+/// The address of the card that has the function at this address, `0000:81:00`.
+pub(super) fn slot(address: &str) -> Option<&str> {
+    address.rsplit_once('.').map(|(slot, _)| slot)
 }
 
 /// The functions with their addresses, models and states.

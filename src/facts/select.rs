@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, Netdev, PortRef};
+use crate::facts::functions::slot;
+use crate::facts::{Device, Facts, Netdev, PortRef};
 use crate::rdma::types::{Identity, LinkLayer};
+use crate::system::drivers;
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::{LinkWish, PortPin, Target};
 use crate::wish::selector::{Means, Selector};
@@ -31,10 +33,17 @@ impl<'f> Ports<'f> {
 
     /// The ports of a link. A link that is pinned has the port with its identity, under any name; of
     /// several such ports those on its netdev, or all if none is. The last port of a shared identity
-    /// may be the other one: then the link has no port. A link that is not pinned has the ports of its
-    /// selector, or without one its candidates.
+    /// may be the other one: then the link has no port. A port that no argument names and that has
+    /// joined a RoCE bond since the handover is that of the bond. A link that is not pinned has the
+    /// ports of its selector, or without one its candidates.
     pub fn of(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         if let Some(identity) = &link.identity {
+            if let Some(bond) = joined_bond(link, self.facts) {
+                let works = bond.netdev.is_some_and(Netdev::can_transmit);
+                let ports = self.facts.ports();
+                let is_its = |port: &PortRef<'_>| works && port.device.ifname == bond.device.ifname;
+                return ports.filter(is_its).collect();
+            }
             let mut pinned = self.pinned(identity, link.device_index, link.shared);
             let is_bound = |port: &PortRef<'_>| {
                 link.netdev_index.is_some() && port.port.netdev_index == link.netdev_index
@@ -105,6 +114,32 @@ impl<'f> Ports<'f> {
             ports: device.map_or_else(|| ports.to_vec(), |port| vec![port]),
         }
     }
+}
+
+/// The RoCE bond that a port has joined since the handover.
+#[derive(Debug)]
+pub struct JoinedBond<'f> {
+    /// The device of the bond.
+    pub device: &'f Device,
+    /// The interface of the port, if it is in a bond.
+    pub netdev: Option<&'f Netdev>,
+}
+
+/// The bond of a pinned port that no argument names. The node GUID of the bond is that of the first of
+/// its ports: no identity tells whether the port itself works.
+pub fn joined_bond<'f>(link: &LinkWish, facts: &'f Facts) -> Option<JoinedBond<'f>> {
+    let was_bond = drivers::is_roce_bond(link.target.as_str());
+    let address = link.bus_address.as_deref();
+    let address = address.filter(|_| link.identity.is_some() && link.of_any && !was_bond)?;
+    let bonds = || facts.netdevs.iter().filter_map(|one| one.bond.as_ref());
+    let is_its = |netdev: &&Netdev| {
+        netdev.bus_address.as_deref() == Some(address)
+            && bonds().any(|bond| bond.slaves.contains(&netdev.ifname))
+    };
+    Some(JoinedBond {
+        device: facts.roce_bond(address)?,
+        netdev: facts.netdevs.iter().find(is_its),
+    })
 }
 
 /// What became of a pinned port.
@@ -225,7 +260,6 @@ fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
     let Some(attached) = &found.port.netdev else {
         return false;
     };
-    let slot = |address: &str| address.rsplit_once('.').map(|(slot, _)| slot.to_owned());
     let card = found.device.card().and_then(slot);
     let is_of_card = |slave: &String| {
         let address = facts.netdev(slave).and_then(|n| n.bus_address.as_deref());
@@ -239,7 +273,7 @@ fn is_below(netdev: &Netdev, found: PortRef<'_>, facts: &Facts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Device, Port};
+    use crate::facts::Port;
     use crate::hardware::HardwareType;
     use crate::rdma::types::{Guid, Key};
     use crate::wish::ipoib::IpoibWish;

@@ -202,6 +202,12 @@ pub fn is_kernels_name(device: &str) -> bool {
     FAMILIES.iter().filter_map(rest).any(is_number)
 }
 
+/// Whether the device is that of several Ethernet functions of one card in a bond: `mlx5_bond_0`
+/// (mlx5_ib_stage_ib_reg_init, drivers/infiniband/hw/mlx5/main.c).
+pub fn is_roce_bond(device: &str) -> bool {
+    device.starts_with("mlx5_bond_")
+}
+
 /// The module that creates software links of this kind.
 pub fn of_link(kind: LinkKind) -> &'static str {
     match kind {

@@ -2,7 +2,8 @@
 //! PURE: an RDMA device that is not there under the requested name, and may be there under another.
 
 use super::checks::Id;
-use crate::facts::{Device, Facts};
+use crate::facts::{Device, Facts, select};
+use crate::rdma::types::LinkLayer;
 use crate::system::drivers::{self, Family};
 use crate::verify::finding::Finding;
 use crate::wish::expectation::LinkWish;
@@ -10,13 +11,11 @@ use crate::wish::selector::Means;
 
 /// Maximum of device names in one line.
 const SHOWN: usize = 8;
-/// In the name of a RoCE bond (drivers/infiniband/hw/mlx5/main.c, mlx5_ib_roce_init).
-const BOND: &str = "_bond_";
 
 /// The finding about a device that is named as its driver names devices (`mlx5_0`), while the
 /// machine has devices with other names, or the other way round; none if another finding tells more.
 pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
-    if let Some(found) = bonded(wish, facts).or_else(|| not_renamed(wish, facts)) {
+    if let Some(found) = not_renamed(wish, facts) {
         return Some(found);
     }
     let absent = Absent::of(wish, facts)?;
@@ -39,14 +38,44 @@ pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
 
 /// The finding about a device that a RoCE bond replaced.
 pub fn bonded(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
+    let bond = bond_of(wish, facts)?;
+    let (target, name) = (wish.target.as_str(), bond.ifname.as_str());
+    let found = format!("no {target}, only {name}");
+    let finding = |found: &str| Finding::failed(Id::DevicePresent, found, target);
+    let Some(joined) = select::joined_bond(wish, facts) else {
+        return Some(finding(&found).hint(&format!(
+            "{name} is a bond of Ethernet ports of one card, which replaces their devices: name {name}"
+        )));
+    };
+    Some(match joined.netdev {
+        Some(netdev) => finding(&format!("{found}, and {} has no carrier", netdev.ifname))
+            .hint("check the cable, the transceiver and the switch port of this interface"),
+        None => finding(&format!("{found}, and its interface is in no bond"))
+            .hint("see the interfaces of the bond (ip -d link)"),
+    })
+}
+
+/// The RoCE bond that has the port of the wish. A pinned port is known by its address; of a port that was
+/// never there only the number is known, and a card that failed may have had it.
+fn bond_of<'f>(wish: &LinkWish, facts: &'f Facts) -> Option<&'f Device> {
+    if wish.identity.is_some() {
+        return facts.roce_bond(wish.bus_address.as_deref()?);
+    }
+    if let Means::Pci(address) = wish.selector()?.means() {
+        return facts.roce_bond(&address.to_string());
+    }
     let absent = Absent::of(wish, facts)?;
-    let bond = format!("{}{BOND}", absent.driver);
-    let is_bond = |name: &&str| name.starts_with(&bond);
-    let bond = absent.others.iter().copied().find(is_bond)?;
-    let hint = format!(
-        "{bond} is a bond of two Ethernet ports, which replaces their devices: name {bond}"
-    );
-    Some(absent.finding(&[bond], &hint))
+    let functions = facts.functions.iter();
+    // A device has the least number that is free.
+    let most = facts.devices.len() + functions.filter(|one| one.devices.is_empty()).count();
+    let is_possible = absent.number < most
+        && wish.link_layer != Some(LinkLayer::InfiniBand)
+        && facts.bare_functions().is_empty();
+    let is_bond = |device: &&Device| {
+        let driver = device.ifname.split_once("_bond_").map(|(driver, _)| driver);
+        driver == Some(absent.driver)
+    };
+    facts.devices.iter().find(is_bond).filter(|_| is_possible)
 }
 
 /// The finding about a device with a name from udev, while all devices have their names from the kernel:
@@ -89,8 +118,7 @@ struct Absent<'a> {
     name: &'a str,
     device: &'a str,
     driver: &'a str,
-    /// The devices of the machine.
-    others: Vec<&'a str>,
+    number: usize,
 }
 
 impl<'a> Absent<'a> {
@@ -100,13 +128,15 @@ impl<'a> Absent<'a> {
             Means::Name(device) | Means::Port { device, .. } => device.as_str(),
             Means::Guid(_) | Means::Pci(_) => return None,
         };
-        let driver = numbered(device)?;
-        let others: Vec<&str> = facts.devices.iter().map(|d| d.ifname.as_str()).collect();
-        (!others.contains(&device)).then_some(Absent {
+        let (driver, number) = device
+            .rsplit_once('_')
+            .filter(|(driver, _)| !driver.is_empty())?;
+        let is_there = facts.devices.iter().any(|one| one.ifname == device);
+        (!is_there).then_some(Absent {
             name: selector.as_str(),
             device,
             driver,
-            others,
+            number: number.parse().ok()?,
         })
     }
 
@@ -114,13 +144,6 @@ impl<'a> Absent<'a> {
         let found = format!("no {}, only {}", self.device, others.join(", "));
         Finding::failed(Id::DevicePresent, &found, self.name).hint(hint)
     }
-}
-
-/// The part of a driver's own name before `_NUMBER`.
-fn numbered(device: &str) -> Option<&str> {
-    let (driver, number) = device.rsplit_once('_')?;
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number && !driver.is_empty()).then_some(driver)
 }
 
 #[cfg(test)]
@@ -141,7 +164,8 @@ mod tests {
             target: Target::from(target.to_owned()),
             ..LinkWish::default()
         };
-        finding(&wish, &facts)?.found
+        let bonded = bonded(&wish, &facts);
+        bonded.or_else(|| finding(&wish, &facts))?.found
     }
 
     #[test]
@@ -149,8 +173,9 @@ mod tests {
         let of = |target, names: &[&str]| found(target, names).unwrap_or_default();
         assert_eq!(
             of("mlx5_0:1", &["mlx5_2", "mlx5_bond_0"]),
-            "no mlx5_0, only mlx5_bond_0"
+            "no mlx5_0:1, only mlx5_bond_0"
         );
+        assert_eq!(of("mlx5_2", &["mlx5_0", "mlx5_bond_0"]), "");
         assert_eq!(of("mlx5_0", &["rxe0", "bnxt_re0", "mlx4_0"]), "");
         assert_eq!(
             of("mlx5_0", &["rxe0", "bnxt_re0", "ibp1s0"]),

@@ -242,6 +242,8 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
         is_bond: false,
     });
     let requested = ipoib.and_then(|_| rules::name_of_interface(wish, port));
+    // The ports of a bond count each.
+    let of_bond = select::joined_bond(wish, facts).and(wish.identity.clone());
     let least_rate = lookup.least_rate(wish, port);
     let object = Object {
         link: Some(Link {
@@ -258,6 +260,7 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
         interface,
         ..Object::default()
     };
+    let report = LinkReport::new(wish, Some(port), findings(&object, facts));
     LinkReport {
         interface: name.map(str::to_owned),
         absent: requested
@@ -265,7 +268,8 @@ fn on_port(wish: &LinkWish, lookup: &Lookup<'_>, port: PortRef<'_>) -> LinkRepor
             .map(str::to_owned),
         megabits: least_rate,
         cable: cable(port, facts),
-        ..LinkReport::new(wish, Some(port), findings(&object, facts))
+        identity: of_bond.or(report.identity),
+        ..report
     }
 }
 

@@ -20,6 +20,10 @@ pub fn refused(wish: &LinkWish) -> Finding {
 /// Finding of `device.present`: a port matches the request.
 pub fn present(link: &Link<'_>, facts: &Facts) -> Finding {
     match link.port {
+        Some(port) if select::joined_bond(link.wish, facts).is_some() => {
+            let found = format!("{}, the RoCE bond of {}", port.name(), link.wish.target);
+            Finding::ok(Id::DevicePresent, &found)
+        }
         Some(port) => Finding::ok(Id::DevicePresent, &port.name()),
         None => absent(link.wish, facts),
     }
@@ -116,8 +120,7 @@ fn at_address(found: &str, target: &str, address: &str, facts: &Facts) -> Findin
 fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
     let found = present::in_words(facts, false);
-    let is_ethernet = wish.link_layer == Some(LinkLayer::Ethernet);
-    if let Some(found) = elsewhere::bonded(wish, facts).filter(|_| is_ethernet) {
+    if let Some(found) = elsewhere::bonded(wish, facts) {
         return found;
     }
     if let Some(identity) = &wish.identity {

@@ -153,7 +153,8 @@ pub(super) const GROUP: Group = Group {
                    this machine itself does not count. After boot \
                    the ports count that were verified in the initramfs; if one of them fails, another port may count \
                    in its place, and the failed one is a warning. all also means every port that was found in the \
-                   initramfs.",
+                   initramfs. Ports that join a RoCE bond after the handover count each, while the device of the bond \
+                   is ACTIVE and their own interfaces in it have carrier.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

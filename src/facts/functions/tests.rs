@@ -185,3 +185,56 @@ fn only_a_drivers_lines_about_the_function_count() {
         assert_eq!(is_about(line, address), expected, "{line}");
     }
 }
+
+#[test]
+fn a_function_of_a_roce_bond_is_not_bare_and_one_that_failed_is() {
+    let function = |address: &str, driver: Option<&str>| Function {
+        address: address.to_owned(),
+        class: "0200".to_owned(),
+        driver: driver.map(str::to_owned),
+        ..Function::default()
+    };
+    let mlx5 = Some("mlx5_core");
+    let (first, second) = ("0000:01:00.0", "0000:01:00.1");
+    let bare = |device: &str, functions: &[Function]| {
+        let facts = Facts {
+            devices: vec![Device {
+                ifname: device.to_owned(),
+                bus_address: Some(first.to_owned()),
+                ..Device::default()
+            }],
+            functions: functions.to_vec(),
+            ..Facts::default()
+        };
+        let bare = facts.bare_functions().into_iter();
+        bare.map(|one| one.address.clone()).collect::<Vec<_>>()
+    };
+    let with = |second: Function| {
+        let devices = vec!["mlx5_bond_0".to_owned()];
+        [
+            Function {
+                devices,
+                ..function(first, mlx5)
+            },
+            second,
+        ]
+    };
+    let healthy = with(function(second, mlx5));
+    assert!(bare("mlx5_bond_0", &healthy).is_empty());
+    assert_eq!(bare("mlx5_0", &healthy), [second], "the bond is lost");
+    for (failed, why) in [
+        (function(second, None), "no driver"),
+        (function(second, Some("vfio-pci")), "given away"),
+        (function("0000:81:00.1", mlx5), "another card"),
+        (
+            Function {
+                class: "0207".to_owned(),
+                ..function(second, mlx5)
+            },
+            "an InfiniBand port",
+        ),
+    ] {
+        let address = failed.address.clone();
+        assert_eq!(bare("mlx5_bond_0", &with(failed)), [address], "{why}");
+    }
+}
