@@ -171,6 +171,13 @@ impl Device {
         matches!(self.driver.as_deref(), Some("mlx5_core" | "mlx5_core.sf"))
     }
 
+    /// Whether its ports are neither InfiniBand nor Ethernet: EFA has a transport of its own, and reports no
+    /// link layer (efa_port_link_layer, drivers/infiniband/hw/efa/efa_verbs.c).
+    pub fn has_own_transport(&self) -> bool {
+        use NodeType::{Unspecified, Usnic, UsnicUdp};
+        matches!(self.node_type, Some(Unspecified | Usnic | UsnicUdp))
+    }
+
     /// Whether this is Soft-RoCE or siw. Some kernels give such a device the bus device of the Ethernet
     /// card below it (siw_device_create, drivers/infiniband/sw/siw/siw_main.c). Soft-RoCE has a `parent`
     /// (parent_show, drivers/infiniband/sw/rxe/rxe_verbs.c). siw is an iWARP device without a firmware

@@ -66,9 +66,9 @@ impl<'f> Ports<'f> {
     }
 
     /// The ports that a link without a selector means: those of its link layer that it does not
-    /// exclude. A port whose link layer is not known stays, and its check is unknown. A port for a guest
-    /// does not count. If a port may be an excluded one, "every port" still requires it, and "any port"
-    /// does not accept it.
+    /// exclude. A port whose link layer is not known stays, and its check is unknown; a port that is
+    /// neither InfiniBand nor Ethernet does not stay. A port for a guest does not count. If a port may be
+    /// an excluded one, "every port" still requires it, and "any port" does not accept it.
     fn candidates(&self, link: &LinkWish) -> Vec<PortRef<'f>> {
         let except = link.except.iter();
         let pinned = link.except_ports.iter().chain(&link.switch_ports);
@@ -79,13 +79,14 @@ impl<'f> Ports<'f> {
             .chain(pinned.flat_map(|pinned| pinned.ports))
             .map(|port| port.name())
             .collect();
-        let is_of_layer = |found: Option<LinkLayer>| match (link.link_layer, found) {
-            (None, _) | (_, None | Some(LinkLayer::Unknown)) => true,
+        let is_of_layer = |found: &PortRef<'_>| match (link.link_layer, found.port.link_layer) {
+            (None, _) | (_, None) => true,
+            (_, Some(LinkLayer::Unknown)) => !found.device.has_own_transport(),
             (expected, found) => expected == found,
         };
         self.facts
             .ports()
-            .filter(|port| is_of_layer(port.port.link_layer) && !except.contains(&port.name()))
+            .filter(|port| is_of_layer(port) && !except.contains(&port.name()))
             .filter(|port| !self.facts.is_for_guest(port))
             .collect()
     }

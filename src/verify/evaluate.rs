@@ -13,7 +13,7 @@ use super::{link, unread};
 use crate::SCHEMA;
 use crate::facts::cable::cable;
 use crate::facts::granted::expected;
-use crate::facts::{Facts, Function, Netdev, PortRef, Unread, rules};
+use crate::facts::{Facts, Function, Netdev, PortRef, Unread, rules, select};
 use crate::rdma::types::LinkLayer;
 use crate::wish::bond::{BondFacts, BondWish};
 use crate::wish::expectation::{

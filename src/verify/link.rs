@@ -4,6 +4,7 @@
 use super::checks::Id;
 use super::finding::Finding;
 use super::object::Link;
+use super::port::WITHOUT_LAYER;
 use super::{elsewhere, present, unnamed};
 use crate::facts::{Facts, Function, Netdev, PortRef, Role, select};
 use crate::hardware::HardwareType;
@@ -79,6 +80,10 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
         && facts.bare_functions().is_empty()
     {
         return finding.hint(&present::enable_roce(raw.device));
+    }
+    let is_neither = |port: PortRef<'_>| port.device.has_own_transport();
+    if wish.link_layer.is_some() && facts.ports().any(is_neither) {
+        return finding.hint(WITHOUT_LAYER);
     }
     let is_ethernet = |port: PortRef<'_>| port.port.link_layer == Some(LinkLayer::Ethernet);
     let has_ethernet = wish.link_layer.is_some() && facts.ports().any(is_ethernet);

@@ -18,12 +18,24 @@ pub fn silent(found: PortRef<'_>) -> Finding {
     Finding::unanswered(Id::DeviceAnswers, &found)
 }
 
-/// Finding of `port.link_layer`: InfiniBand or Ethernet, and the requested one.
+/// The link layer of a port with a transport of its own.
+const NEITHER: &str = "neither InfiniBand nor Ethernet";
+/// What to do about a requirement that such a port cannot meet.
+pub const WITHOUT_LAYER: &str = "a port with a transport of its own (EFA) is neither InfiniBand nor Ethernet: require it without ib: and eth:";
+
+/// Finding of `port.link_layer`: InfiniBand or Ethernet, and the requested one. A port with a transport of its
+/// own is neither.
 pub fn link_layer(port: &Port<'_>) -> Finding {
     let id = Id::PortLinkLayer;
+    let is_neither = port.found.device.has_own_transport();
     match (port.found.port.link_layer, port.wish.link_layer) {
         (None, _) => Finding::unknown(id),
-        // EFA devices report this link layer.
+        (Some(LinkLayer::Unknown), None | Some(LinkLayer::Unknown)) if is_neither => {
+            Finding::ok(id, NEITHER)
+        }
+        (Some(LinkLayer::Unknown), Some(expected)) if is_neither => {
+            Finding::failed(id, NEITHER, &expected.to_string()).hint(WITHOUT_LAYER)
+        }
         (Some(LinkLayer::Unknown), _) => Finding::unanswered(id, &LinkLayer::Unknown.to_string())
             .hint("the driver reports neither InfiniBand nor Ethernet"),
         (Some(found), Some(expected)) if found != expected => {

@@ -144,7 +144,7 @@ pub(super) const GROUP: Group = Group {
                    without an RDMA device. A selector that no port of the machine has excludes nothing: a GUID or a \
                    PCI address stays right when udev renames a device.\n\n\
                    With ib: only InfiniBand ports count, with eth: only Ethernet ports (RoCE, iWARP); ib and eth alone \
-                   are ib:any and eth:any. Without either, InfiniBand ports count if the command line requests IPoIB \
+                   are ib:any and eth:any. A port that is neither (EFA) counts without ib: and eth:. Without either, InfiniBand ports count if the command line requests IPoIB \
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
                    rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
