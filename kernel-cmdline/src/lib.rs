@@ -69,7 +69,8 @@ pub use stacked::{StackKind, Stacked};
 pub use table::{Effect, GROUPS, Group, Origin, PARAMETERS, Parameter};
 pub use token::{Cmdline, Source, Token, Tokens};
 pub use values::{
-    Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Handover, Ifname, Limit, Link,
-    LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Netns, Number, NvmfDiscover, OnFail,
-    PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
+    Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, EXCLUDED_PORTS, Handover,
+    Ifname, Limit, Link, LinkKind, LinkLayer, Mode, ModeWish, Mtu, MtuWish, Netns, Number,
+    NvmfDiscover, OnFail, PortType, PortTypeWish, Probe, REQUIRED_PORTS, RateWish, Require,
+    RoceMode, RoceWish,
 };

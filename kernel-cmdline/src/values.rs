@@ -209,8 +209,11 @@ pub struct PortTypeWish<'a> {
     pub port_type: PortType,
 }
 
-/// Maximum of selectors of one `rd.ib.require=`, listed or excluded.
+/// Maximum of selectors of one `rd.ib.require=` that lists ports.
 pub const REQUIRED_PORTS: usize = 16;
+/// Maximum of selectors that one `rd.ib.require=` excludes: one command line may have the spare ports of
+/// all nodes.
+pub const EXCLUDED_PORTS: usize = 64;
 
 words! {
     /// The link layer of a port, `rd.ib.require=`.
@@ -239,11 +242,12 @@ pub struct Candidates<'a> {
     /// How many of them.
     pub number: Number,
     /// The ports that do not count.
-    pub except: heapless::Vec<Selector<'a>, REQUIRED_PORTS>,
+    pub except: heapless::Vec<Selector<'a>, EXCLUDED_PORTS>,
 }
 
 /// `rd.ib.require=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "without an allocator")]
 pub enum Require<'a> {
     /// A number of ports.
     Candidates(Candidates<'a>),

@@ -12,7 +12,7 @@ use crate::token::decimal;
 use crate::values::{
     Candidates, ClientId, ClientIdForm, ClientIdValue, ClientIdWish, Ifname, Limit, Link, LinkKind,
     LinkLayer, Mode, ModeWish, Mtu, MtuWish, Number, NvmfDiscover, PortType, PortTypeWish, Probe,
-    REQUIRED_PORTS, RateWish, Require, RoceMode, RoceWish,
+    RateWish, Require, RoceMode, RoceWish,
 };
 
 /// Maximum of a time, in seconds: some thirty years.
@@ -204,7 +204,8 @@ pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) 
         .map_or((text, None), |(first, rest)| (first, Some(rest)));
     match candidates(first) {
         Some(Ok((link_layer, number))) => {
-            let (except, wrong) = selectors(rest, excluded);
+            let what = "excluded ports of one rd.ib.require=";
+            let (except, wrong) = selectors(rest, excluded, what);
             let candidates = Candidates {
                 link_layer,
                 number,
@@ -214,7 +215,7 @@ pub(crate) fn require(text: &str) -> (Option<Require<'_>>, Option<Problem<'_>>) 
         }
         Some(Err(wrong)) => (None, Some(wrong)),
         None => {
-            let (ports, wrong) = selectors(Some(text), included);
+            let (ports, wrong) = selectors(Some(text), included, "ports of one rd.ib.require=");
             let is_any = !ports.is_empty();
             (is_any.then_some(Require::Ports(ports)), wrong)
         }
@@ -243,21 +244,16 @@ fn candidates(text: &str) -> Option<Parsed<'_, (Option<LinkLayer>, Number)>> {
     Some(found.map(|number| (layer, number)))
 }
 
-/// The valid selectors of a list, and the first problem.
-fn selectors<'a>(
+/// The valid selectors of a list, and the first problem. `what` names the list.
+fn selectors<'a, const N: usize>(
     list: Option<&'a str>,
     parse: fn(&'a str) -> Parsed<'a, Selector<'a>>,
-) -> (
-    heapless::Vec<Selector<'a>, REQUIRED_PORTS>,
-    Option<Problem<'a>>,
-) {
+    what: &'static str,
+) -> (heapless::Vec<Selector<'a>, N>, Option<Problem<'a>>) {
     let mut found = heapless::Vec::new();
     let mut wrong = None;
     for part in list.into_iter().flat_map(|list| list.split(',')) {
-        let too_many = Problem::TooMany {
-            what: "ports of one rd.ib.require=",
-            limit: REQUIRED_PORTS,
-        };
+        let too_many = Problem::TooMany { what, limit: N };
         let taken = parse(part).and_then(|port| found.push(port).map_err(|_| too_many));
         wrong = wrong.or(taken.err());
     }

@@ -186,11 +186,12 @@ fn named<'a>(request: &'a Request, plan: &'a Plan) -> Vec<Named<'a>> {
         let mut links = request.links.iter();
         links.any(|link| link.value.is_named(named.name))
     };
-    // What does not count may be a card without an RDMA device.
+    // What does not count may be a card without an RDMA device, or the port of another node.
     let is_excluded = |named: &Named<'_>| {
-        let is_pci = |selector: &Selector| matches!(selector.means(), Means::Pci(_));
+        let is_fixed =
+            |selector: &Selector| matches!(selector.means(), Means::Pci(_) | Means::Guid(_));
         let mut except = request.required.except().iter();
-        named.selector.is_some_and(is_pci) && except.any(|text| *text == named.name)
+        named.selector.is_some_and(is_fixed) && except.any(|text| *text == named.name)
     };
     once.retain(|named| !made(named) && !is_excluded(named));
     once

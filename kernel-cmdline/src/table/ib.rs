@@ -142,7 +142,8 @@ pub(super) const GROUP: Group = Group {
                    function that another driver has (vfio-pci) and an HCA whose driver is blacklisted do not count. \
                    -SELECTOR excludes ports or an HCA, such as a spare without a cable; pci= also excludes an HCA \
                    without an RDMA device. A selector that no port of the machine has excludes nothing: a GUID or a \
-                   PCI address stays right when udev renames a device.\n\n\
+                   PCI address stays right when udev renames a device, and one command line may name the spare ports \
+                   of all nodes (64 selectors at most).\n\n\
                    With ib: only InfiniBand ports count, with eth: only Ethernet ports (RoCE, iWARP); ib and eth alone \
                    are ib:any and eth:any. A port that is neither (EFA) counts without ib: and eth:. Without either, InfiniBand ports count if the command line requests IPoIB \
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
