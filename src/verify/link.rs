@@ -170,7 +170,8 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
             Some(HardwareType::InfiniBand) => failed(&format!("IPoIB {without}"), "a port")
                 .hint("look for the removal of its RDMA device in dmesg"),
             Some(_) => {
-                failed(&format!("Ethernet {without}"), "a port").hint(&load_driver_of(netdev))
+                let hint = twin_of(netdev, facts).unwrap_or_else(|| load_driver_of(netdev));
+                failed(&format!("Ethernet {without}"), "a port").hint(&hint)
             }
             // The kernel has no more files of the interface.
             None => {
@@ -199,6 +200,21 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
         }
         _ => present::on_bus(failed(&found, wish.target.as_str()), facts),
     }
+}
+
+/// What to do about an Ethernet interface whose hardware address another one has, with an RDMA port: on
+/// Hyper-V (Azure) hv_netvsc makes an interface over that of a virtual function.
+fn twin_of(netdev: &Netdev, facts: &Facts) -> Option<String> {
+    let address = netdev.address.as_ref().filter(|_| netdev.bond.is_none())?;
+    let mut ports = facts
+        .ports()
+        .filter_map(|port| Some((facts.netdev(port.port.netdev.as_deref()?)?, port)));
+    let (twin, port) = ports.find(|(other, _)| other.address.as_ref() == Some(address))?;
+    Some(format!(
+        "the RDMA port is below {}, which has the same hardware address ({}): name that interface",
+        twin.ifname,
+        port.name()
+    ))
 }
 
 /// What to do about an Ethernet interface whose card has no RDMA device. iw_cxgb4 makes its device when
