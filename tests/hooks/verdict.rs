@@ -58,8 +58,8 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
         shown ActiveState=inactive Job=42; shown Job=42 ActiveState=failed
         cat /dev/kmsg; emergency_shell() { :; }
         shown Result=exit-code ExecMainStatus=226 LoadState=loaded ActiveState=failed Job= ConditionResult=yes
-        cat /dev/kmsg; rm /run/ibboot/shell-left /dev/kmsg; mkdir -p /proc/self/fd
-        shown ActiveState=inactive LoadState=bad-setting; ls /dev";
+        cat /dev/kmsg; rm /run/ibboot/shell-left /dev/kmsg; mkdir -p /proc/self/fd; ln -s /dev/null /proc/self/fd/0
+        shown ActiveState=inactive LoadState=bad-setting; cat /dev/console; ls /dev";
     for shell in SHELLS {
         let test = format!("unit, {shell:?}");
         if let Some(found) = play_in(shell, &test, script) {
@@ -73,8 +73,8 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
             let expected = format!(
                 "{}result: failed shell|ibboot up: no verdict: {failed}|\n\
                  <3>ibboot: ibboot up: no verdict: {failed}; rd.ib.onfail=shell follows\n\
-                 warn ibboot: this kernel has no /dev/kmsg: {wrong}\n\
-                 result: failed shell|ibboot up: no verdict: {wrong}|\nnull\n",
+                 result: failed shell|ibboot up: no verdict: {wrong}|\n\
+                 ibboot: ibboot up: no verdict: {wrong}; rd.ib.onfail=shell follows\nconsole\nnull\n",
                 "waiting\n".repeat(6)
             );
             assert_eq!(found, expected, "{test}");
