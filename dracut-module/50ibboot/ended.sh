@@ -5,7 +5,8 @@
 # one, so that a crash is reported on the console and the boot does not wait.
 
 umask 022
-if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
+# After a success without a result another run has taken over, which removed the result first.
+if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ] && [ "${EXIT_STATUS:-}" != 0 ]; then
     read -r ibboot_onfail < /run/ibboot/requested
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS; see dmesg}"
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended
@@ -19,7 +20,7 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.
     # With printk.devkmsg=off nobody may write to that log.
     { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
-        || { [ ! -t 0 ] && [ ! /proc/self/fd/0 -ef /dev/null ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0; } 2> /dev/null \
+        || { [ -c /proc/self/fd/0 ] && [ ! -t 0 ] && [ ! /proc/self/fd/0 -ef /dev/null ] && printf '%s\n' "<3>ibboot: $ibboot_reason" > /proc/self/fd/0; } 2> /dev/null \
         || printf '%s\n' "ibboot: $ibboot_reason" > /dev/console
     unset ibboot_onfail ibboot_reason
 elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/requested ]; then

@@ -216,6 +216,14 @@ impl Directory {
         }
     }
 
+    /// The file `name`, which has no link once another one replaces it.
+    pub fn opened(&self, name: &str) -> Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        openat(&self.fd, name, flags, Mode::empty())
+            .map(File::from)
+            .map_err(|errno| self.failed(name, "cannot be opened", errno))
+    }
+
     /// Removes `name`; a missing file is success.
     pub fn remove(&self, name: &str) -> Result<()> {
         match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {

@@ -324,14 +324,11 @@ impl<'p, 'l> Walk<'p, 'l> {
             .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
         let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(terminate))?;
         let lingers = in_initramfs(self.machine.root);
-        let (mut is_stopped, mut is_late, mut is_over) = (false, false, false);
+        let mut is_stopped = false;
         loop {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            if Instant::now() >= alarms.deadline {
-                is_late = true;
-                alarms.deadline += UNLIMITED;
-            }
+            let is_late = Instant::now() >= alarms.deadline;
             if is_stopped || is_late {
                 self.parts.end();
             }
@@ -367,20 +364,33 @@ impl<'p, 'l> Walk<'p, 'l> {
                     is_stopped |= self.wait(&mut alarms, line).await;
                 }
                 Step::End | Step::EndIncomplete => {
-                    if step == Step::EndIncomplete && !is_over {
+                    if step == Step::EndIncomplete {
                         self.give_up(&report);
                     }
-                    is_over = true;
-                    // Nobody else renews leases before the keeper of the real root, and the way there may be long
-                    // (a live image, a server that is not there yet). The boot stops this process.
-                    if is_stopped || !start.is_of_boot || !self.parts.leasing.holds_lease() {
-                        return Ok(self.end(report));
+                    if !is_stopped && start.is_of_boot && self.parts.leasing.holds_lease() {
+                        self.hold_leases(&mut alarms).await?;
                     }
-                    is_stopped |= self.wait(&mut alarms, None).await;
+                    return Ok(self.end(report));
                 }
                 Step::GiveUp => return Ok(self.end(report)),
             }
         }
+    }
+
+    /// Renews leases after the verdict, until the boot stops this process or another run replaces the
+    /// verdict: nobody else does before the keeper of the real root, and the way there may be long (a live
+    /// image, a server that is not there yet).
+    async fn hold_leases(&mut self, alarms: &mut Alarms) -> Result<()> {
+        alarms.deadline = Instant::now() + UNLIMITED;
+        while !self.wait(alarms, None).await && self.files.are_ours() {
+            self.take_loaded();
+            let (facts, report) = self.round().await;
+            // What was handed over stays while a required link is down.
+            if report.satisfied {
+                self.tell(Outcome::Verified, &facts, &report).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Logs what is missing at the deadline.

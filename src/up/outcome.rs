@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end: what dracut's hooks are told, and what the real root finds.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use super::contract;
@@ -151,6 +153,8 @@ pub struct Files {
     directory: Directory,
     /// What they say already.
     announced: Option<Announced>,
+    /// The result that this process wrote.
+    result: Option<File>,
 }
 
 impl Files {
@@ -163,7 +167,14 @@ impl Files {
         Ok(Files {
             directory,
             announced: None,
+            result: None,
         })
+    }
+
+    /// Whether no other run has replaced or removed the result.
+    pub fn are_ours(&self) -> bool {
+        let result = self.result.as_ref().and_then(|file| file.metadata().ok());
+        result.is_none_or(|result| result.nlink() > 0)
     }
 
     /// The hooks were told that the requirement is verified.
@@ -238,6 +249,7 @@ impl Files {
         if first {
             let text = result(outcome, &words(reason.clone(), &report.complaints));
             self.directory.write(handover::RESULT, text.as_bytes())?;
+            self.result = self.directory.opened(handover::RESULT).ok();
             contract::call_queue(source.root);
             announce(outcome, reason.as_deref(), source, journal);
         }
@@ -448,6 +460,25 @@ mod tests {
             links,
             ..Report::default()
         }
+    }
+
+    #[test]
+    fn a_result_that_another_run_replaced_or_removed_is_not_ours() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::named(place.path().to_str().unwrap()).unwrap();
+        directory.write(handover::RESULT, b"verified\n").unwrap();
+        let mut files = Files {
+            result: directory.opened(handover::RESULT).ok(),
+            directory,
+            announced: None,
+        };
+        assert!(files.are_ours());
+        files.directory.write(handover::RESULT, b"verified\n").unwrap();
+        assert!(!files.are_ours());
+        files.result = files.directory.opened(handover::RESULT).ok();
+        assert!(files.are_ours());
+        files.directory.remove(handover::RESULT).unwrap();
+        assert!(!files.are_ours());
     }
 
     #[test]
