@@ -15,6 +15,8 @@ pub(super) const OFFERS: usize = 8;
 pub(super) const GRACE: u64 = 2 * SECOND;
 /// Shortest time to a renewal or a repetition: a short lease must not cause a storm.
 pub(super) const CLOSE: u64 = SECOND;
+/// After boot, a hurried client repeats its request within this time.
+const SPREAD: u64 = 10 * SECOND;
 
 /// The wait after a DECLINE that follows `declines` others (RFC 2131 3.1.5): a server whose addresses
 /// are all in use must not cause a storm.
@@ -30,6 +32,13 @@ pub(super) fn after_decline(declines: u32) -> u64 {
 pub(super) fn may_hurry(now_ns: u64, sent_ns: u64, due: Option<u64>) -> bool {
     let is_fresh = now_ns < sent_ns.saturating_add(CLOSE);
     !is_fresh && due.is_some_and(|due| due > now_ns.saturating_add(CLOSE))
+}
+
+/// When a hurried client repeats its request, which is otherwise due at `due`: the carrier of all nodes
+/// of a switch or of a subnet returns at once.
+pub(super) fn spread(random: &mut Random, now_ns: u64, due: Option<u64>) -> Option<u64> {
+    let at = now_ns.saturating_add(random.below(SPREAD));
+    due.map(|due| due.min(at))
 }
 
 /// When a lease that was requested at `requested_ns` is renewed: up to a twentieth of its time before

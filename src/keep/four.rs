@@ -215,6 +215,7 @@ impl Client for Four {
             vendor_class: wish.vendor_class.clone(),
             host_name: wish.host_name.clone(),
             keep: self.keep,
+            boot_waits: false,
         };
         self.session = Some(Session::open(name, hardware, config)?);
         Ok(true)

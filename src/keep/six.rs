@@ -124,6 +124,7 @@ impl Client for Six {
                 iaid: self.before.iaid,
             },
             keep: self.keep,
+            boot_waits: false,
         };
         let mut session = Session::open(name, index, local, config)?;
         session.set_router(self.before.router);

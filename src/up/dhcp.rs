@@ -218,6 +218,7 @@ impl Clients4 {
             vendor_class: dhcp.vendor_class.clone(),
             host_name: dhcp.host_name.clone(),
             keep: dhcp.keep,
+            boot_waits: true,
         };
         let mut session = Session::open(name, hardware, config)?;
         match former {

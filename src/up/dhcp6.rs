@@ -394,6 +394,7 @@ impl Clients6 {
         let config = Config {
             identity,
             keep: dhcp.keep,
+            boot_waits: true,
         };
         let mut session = match Session::open(name, index, local, config) {
             Err(Closed::InUse(_)) if self.keep(netdev, index, &duid) => return Ok(None),

@@ -45,6 +45,7 @@ async fn lease(interface: &str, is_infiniband: bool) -> Result<(), Error> {
         vendor_class: None,
         host_name: None,
         keep: false,
+        boot_waits: true,
     };
     let mut session = Session::open(interface, hardware, config)?;
     session.start(None);

@@ -280,6 +280,7 @@ pub fn infiniband() -> Config {
         vendor_class: None,
         host_name: None,
         keep: false,
+        boot_waits: true,
     }
 }
 

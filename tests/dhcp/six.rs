@@ -78,6 +78,7 @@ impl Node {
         let config = Config {
             identity: identity.unwrap(),
             keep: false,
+            boot_waits: true,
         };
         let session = {
             let _on_the_loop = runtime.enter();

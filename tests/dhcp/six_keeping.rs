@@ -68,6 +68,7 @@ fn a_lease_is_renewed_and_written_down() {
                 iaid: IAID,
             },
             keep: false,
+            boot_waits: true,
         };
         let second = Session::open("near", hardware().index, local(), config);
         assert!(matches!(second, Err(Closed::InUse(_))), "{second:?}");

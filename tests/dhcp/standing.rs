@@ -314,7 +314,7 @@ fn an_interface_that_comes_back_after_a_reset_gets_its_address_again() {
 }
 
 #[test]
-fn carrier_makes_the_next_question_come_at_once() {
+fn carrier_makes_the_next_question_come_soon() {
     with_network("ibboot lease and carrier", &["dhcpd"], || {
         let server = dhcpd("far", &subnet("option dhcp-renewal-time 5;"));
         let progress = booted(true);

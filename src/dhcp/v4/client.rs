@@ -16,7 +16,7 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::conduct::{CLOSE, IMPATIENT, REQUESTS, early, fate, may_hurry};
+use crate::dhcp::conduct::{CLOSE, IMPATIENT, REQUESTS, early, fate, may_hurry, spread};
 use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
@@ -25,8 +25,8 @@ use crate::system::clock::SECOND;
 /// soon; the later retries of a thousand nodes must spread out.
 const SHORTEST: u64 = SECOND;
 const LONGEST: u64 = 16 * SECOND;
-/// The longest wait while an address is kept after its lease ended: no boot waits for the answer.
-const LONGEST_KEPT: u64 = 64 * SECOND;
+/// The longest wait if no boot waits for the answer (RFC 2131 4.1).
+const LONGEST_AFTER_BOOT: u64 = 64 * SECOND;
 /// Unanswered REQUESTs for the address of an earlier lease (INIT-REBOOT).
 const REBOOTS: u32 = 2;
 /// Remembered servers that offered and did not deliver.
@@ -47,6 +47,8 @@ pub struct Config {
     /// The root file system depends on the address: the address is kept when the lease ends or is
     /// refused, and only the same address is accepted again.
     pub keep: bool,
+    /// A boot waits for the lease: the waits stay short.
+    pub boot_waits: bool,
 }
 
 /// Where a message is sent.
@@ -192,18 +194,19 @@ impl Client {
         self.enter(now_ns, State::Rebooting)
     }
 
-    /// A server probably answers now: the client repeats its request and restarts its waits, unless
-    /// it sent the request a moment ago.
-    pub fn hurry(&mut self, now_ns: u64) -> Vec<Action> {
-        if !may_hurry(now_ns, self.requested_ns, self.due) {
-            return Vec::new();
-        }
-        match self.state {
-            State::Selecting if self.offers.is_empty() => self.enter(now_ns, State::Selecting),
+    /// A server probably answers now: the client repeats its request within ten seconds and restarts
+    /// its waits, unless it sent the request a moment ago.
+    pub fn hurry(&mut self, now_ns: u64) {
+        let is_asking = match self.state {
+            State::Selecting => self.offers.is_empty(),
             // Another server may be behind this link than the one that refused.
-            State::Waiting if self.declines == 0 => self.enter(now_ns, State::Selecting),
-            State::Rebooting | State::Renewing | State::Rebinding => self.enter(now_ns, self.state),
-            _ => Vec::new(),
+            State::Waiting => self.declines == 0,
+            State::Rebooting | State::Renewing | State::Rebinding => true,
+            _ => false,
+        };
+        if is_asking && may_hurry(now_ns, self.requested_ns, self.due) {
+            self.sent = 0;
+            self.due = spread(&mut self.random, now_ns, self.due);
         }
     }
 
@@ -347,10 +350,9 @@ impl Client {
     /// The wait doubles; up to one second, or half of the wait, of jitter goes to either side (RFC
     /// 2131 4.1).
     fn backoff(&mut self, times: u32) -> u64 {
-        let longest = if self.held.is_some() {
-            LONGEST_KEPT
-        } else {
-            LONGEST
+        let longest = match self.config.boot_waits {
+            true => LONGEST,
+            false => LONGEST_AFTER_BOOT,
         };
         let base = SHORTEST
             .saturating_mul(1_u64.checked_shl(times.min(32)).unwrap_or(u64::MAX))

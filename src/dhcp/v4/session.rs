@@ -104,10 +104,9 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// The link has carrier again: repeats the current request at once.
+    /// The link has carrier again: repeats the current request soon.
     pub fn hurry(&mut self) {
-        let actions = self.client.hurry(boottime_ns());
-        self.carry_out(actions);
+        self.client.hurry(boottime_ns());
     }
 
     /// The interface as it was when the sockets were opened, with its current hardware address.

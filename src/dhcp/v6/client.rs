@@ -16,7 +16,9 @@ use super::lease::Lease;
 use super::packet::Message;
 use super::progress::State;
 use crate::dhcp::brake::Brake;
-use crate::dhcp::conduct::{CLOSE, IMPATIENT, REQUESTS, after_decline, early, fate, may_hurry};
+use crate::dhcp::conduct::{
+    CLOSE, IMPATIENT, REQUESTS, after_decline, early, fate, may_hurry, spread,
+};
 use crate::dhcp::progress::{Counts, count};
 use crate::dhcp::random::Random;
 use crate::system::clock::SECOND;
@@ -30,8 +32,8 @@ const SHUNNED: usize = 256;
 /// Wait after a server's refusal; the wait doubles up to the second value.
 const REFUSED: u64 = SECOND;
 const REFUSED_LONGEST: u64 = 16 * SECOND;
-/// The longest wait after a refusal while an address is kept: no boot waits for the answer.
-const REFUSED_KEPT: u64 = 600 * SECOND;
+/// The longest wait after a refusal if no boot waits for the answer.
+const REFUSED_AFTER_BOOT: u64 = 600 * SECOND;
 /// A lease that ended before this process knew of it is requested for this long before it is given
 /// up.
 const CHANCE: u64 = 10 * SECOND;
@@ -46,6 +48,8 @@ pub struct Config {
     /// The root file system depends on the address: the address is kept when the lease ends or is
     /// refused, and only the same address is accepted again.
     pub keep: bool,
+    /// A boot waits for the lease: the waits stay short, whatever a server wishes.
+    pub boot_waits: bool,
 }
 
 /// What the caller must do.
@@ -230,19 +234,26 @@ impl Client {
         ends.map(|ends| ends.max(self.chance_ns))
     }
 
-    /// A server probably answers now: the client repeats its request and restarts its waits, unless
-    /// the next repetition is due within a moment.
+    /// A server probably answers now: the client repeats its request, after boot within ten seconds, and
+    /// restarts its waits, unless the next repetition is due within a moment.
     pub fn hurry(&mut self, now_ns: u64) -> Vec<Action> {
-        if !may_hurry(now_ns, self.last_ns, self.due) {
+        let is_asking = match self.state {
+            State::Soliciting | State::Renewing | State::Rebinding => true,
+            // Another server may be behind this link than the one that refused.
+            State::Waiting => self.declines == 0,
+            _ => false,
+        };
+        if !is_asking || !may_hurry(now_ns, self.last_ns, self.due) {
+            return Vec::new();
+        }
+        if !self.config.boot_waits {
+            self.sent = 0;
+            self.due = spread(&mut self.random, now_ns, self.due);
             return Vec::new();
         }
         match self.state {
-            State::Soliciting | State::Renewing | State::Rebinding => {
-                self.enter(now_ns, self.state)
-            }
-            // Another server may be behind this link than the one that refused.
-            State::Waiting if self.declines == 0 => self.waited(now_ns),
-            _ => Vec::new(),
+            State::Waiting => self.waited(now_ns),
+            state => self.enter(now_ns, state),
         }
     }
 

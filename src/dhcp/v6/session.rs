@@ -70,7 +70,7 @@ impl Session {
         self.carry_out(actions);
     }
 
-    /// The link has carrier again: repeats the current request at once.
+    /// The link has carrier again: repeats the current request soon.
     pub fn hurry(&mut self) {
         let actions = self.client.hurry(boottime_ns());
         self.carry_out(actions);

@@ -70,6 +70,7 @@ fuzz_target!(|data: &[u8]| {
         vendor_class: None,
         host_name: None,
         keep: first & 1 != 0,
+        boot_waits: first & 4 == 0,
     };
     let mut client = Client::new(config, u64::from(first));
     let mut now = SECOND;

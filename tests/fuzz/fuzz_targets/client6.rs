@@ -79,7 +79,12 @@ fn talk(data: &[u8]) {
     };
     let duid = identity.duid.clone();
     let keep = first & 1 != 0;
-    let mut client = Client::new(Config { identity, keep }, u64::from(first));
+    let config = Config {
+        identity,
+        keep,
+        boot_waits: first & 4 == 0,
+    };
+    let mut client = Client::new(config, u64::from(first));
     let began = SECOND;
     let mut now = began;
     let known = (first & 2 != 0).then(|| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3));

@@ -227,6 +227,7 @@ fn resume(progress: &Progress) {
         vendor_class: wish.vendor_class.clone(),
         host_name: wish.host_name.clone(),
         keep: wish.keep,
+        boot_waits: false,
     };
     let mut client = Client::new(config, 1);
     let mut now = 3600 * SECOND;
@@ -265,6 +266,7 @@ fn resume6(progress: &dhcp::v6::progress::Progress) {
     let config = dhcp::v6::client::Config {
         identity,
         keep: progress.wish.keep,
+        boot_waits: false,
     };
     let mut client = dhcp::v6::client::Client::new(config, 1);
     let mut now = 3600 * SECOND;

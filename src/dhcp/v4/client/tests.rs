@@ -36,6 +36,7 @@ impl Talk {
             vendor_class: Some("ibboot".to_owned()),
             host_name: None,
             keep,
+            boot_waits: true,
         };
         Talk {
             client: Client::new(config, 7),
@@ -43,6 +44,12 @@ impl Talk {
             sent: None,
             actions: Vec::new(),
         }
+    }
+
+    /// No boot waits any more.
+    fn after_boot(mut self) -> Talk {
+        self.client.config.boot_waits = false;
+        self
     }
 
     /// A client with a lease of MINE from GOOD for `seconds`.
@@ -158,27 +165,34 @@ fn the_usual_way_takes_four_messages_and_a_second_of_probes_beside_the_use_of_th
 }
 
 #[test]
-fn retries_double_with_jitter_up_to_sixteen_seconds() {
-    let mut talk = Talk::new(false);
-    talk.start(None);
-    let mut waits = Vec::new();
-    for _ in 0..7 {
-        let before = talk.now_ns;
-        assert_eq!(talk.wake().sent(), "DISCOVER");
-        waits.push(talk.now_ns - before);
-    }
-    for (wait, base) in waits.iter().zip([1, 2, 4, 8, 16, 16, 16]) {
-        let jitter = (base * S / 2).min(S);
-        assert!(
-            (base * S - jitter..base * S + jitter).contains(wait),
-            "{wait} where {base} s are the middle"
+fn retries_double_with_jitter_up_to_16_s_in_a_boot_and_64_s_after_it() {
+    for (mut talk, bases) in [
+        (Talk::new(false), [1, 2, 4, 8, 16, 16, 16, 16, 16]),
+        (
+            Talk::new(false).after_boot(),
+            [1, 2, 4, 8, 16, 32, 64, 64, 64],
+        ),
+    ] {
+        talk.start(None);
+        let mut waits = Vec::new();
+        for _ in bases {
+            let before = talk.now_ns;
+            assert_eq!(talk.wake().sent(), "DISCOVER");
+            waits.push(talk.now_ns - before);
+        }
+        for (wait, base) in waits.iter().zip(bases) {
+            let jitter = (base * S / 2).min(S);
+            assert!(
+                (base * S - jitter..base * S + jitter).contains(wait),
+                "{wait} where {base} s are the middle"
+            );
+        }
+        assert!(waits[7] != waits[8]);
+        assert_eq!(
+            talk.sent.as_ref().unwrap().secs,
+            (talk.now_ns / S - 100) as u16
         );
     }
-    assert!(waits[4] != waits[5]);
-    assert_eq!(
-        talk.sent.as_ref().unwrap().secs,
-        (talk.now_ns / S - 100) as u16
-    );
 }
 
 #[test]
@@ -704,7 +718,7 @@ fn the_address_of_the_root_file_system_stays_and_only_it_is_taken_again() {
 
 #[test]
 fn a_server_that_pings_before_an_offer_grants_a_kept_address_by_init_reboot() {
-    let mut talk = Talk::bound(true, 600);
+    let mut talk = Talk::bound(true, 600).after_boot();
     while talk.client.state() != State::Selecting {
         talk.wake();
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-use super::{AT_ONCE, Action, Client, Offer, REFUSED, REFUSED_KEPT, REFUSED_LONGEST, State};
+use super::{AT_ONCE, Action, Client, Offer, REFUSED, REFUSED_AFTER_BOOT, REFUSED_LONGEST, State};
 use crate::dhcp::brake::Reason;
 use crate::dhcp::conduct::{GRACE, OFFERS};
 use crate::dhcp::progress::{Counts, count};
@@ -286,9 +286,9 @@ impl Client {
             State::Requesting => {
                 self.shun();
                 self.requested = self.held.as_ref().map(|held| held.address);
-                let longest = match self.requested {
-                    Some(_) => REFUSED_KEPT,
-                    None => REFUSED_LONGEST,
+                let longest = match self.config.boot_waits {
+                    true => REFUSED_LONGEST,
+                    false => REFUSED_AFTER_BOOT,
                 };
                 let wait = REFUSED
                     .saturating_mul(1_u64.checked_shl(self.refusals).unwrap_or(u64::MAX))

@@ -37,6 +37,7 @@ impl Talk {
                 iaid: 0xffff,
             },
             keep,
+            boot_waits: true,
         };
         Talk {
             client: Client::new(config, 7),
@@ -44,6 +45,12 @@ impl Talk {
             sent: None,
             actions: Vec::new(),
         }
+    }
+
+    /// No boot waits any more.
+    fn after_boot(mut self) -> Talk {
+        self.client.config.boot_waits = false;
+        self
     }
 
     /// A client with a lease of MINE from GOOD for `seconds`.
@@ -431,7 +438,7 @@ fn a_known_address_is_solicited() {
 
 #[test]
 fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
-    let mut talk = Talk::bound(true, 100);
+    let mut talk = Talk::bound(true, 100).after_boot();
     while talk.state() != State::Soliciting {
         talk.wake();
     }
@@ -465,18 +472,35 @@ fn the_address_of_the_root_is_kept_and_no_other_one_taken() {
 }
 
 #[test]
-fn no_server_slows_a_boot_down() {
-    let mut talk = Talk::new(false);
-    talk.start();
-    let mut slow = talk.refusal(EVIL, 2);
-    slow.kind = Kind::Advertise;
-    slow.options
-        .push(option::SOL_MAX_RT, 86400_u32.to_be_bytes());
-    talk.hear(&slow, EVIL);
-    for _ in 0..10 {
-        talk.wake();
+fn a_server_slows_the_client_down_only_after_the_boot() {
+    let wait = |mut talk: Talk, server_s: Option<u32>| {
+        talk.start();
+        let mut slow = talk.refusal(EVIL, 2);
+        slow.kind = Kind::Advertise;
+        if let Some(seconds) = server_s {
+            slow.options.push(option::SOL_MAX_RT, seconds.to_be_bytes());
+        }
+        talk.hear(&slow, EVIL);
+        for _ in 0..30 {
+            talk.wake();
+        }
+        (talk.client.due().unwrap() - talk.now_ns) / S
+    };
+    for (server_s, after_boot) in [
+        (None, 3600),
+        (Some(60), 60),
+        (Some(86400), 86400),
+        // Outside of 60 to 86,400 (21.24).
+        (Some(59), 3600),
+        (Some(86401), 3600),
+    ] {
+        let boot = wait(Talk::new(false), server_s);
+        assert!((14..18).contains(&boot), "{boot}");
+        let least = after_boot - after_boot / 10;
+        let most = after_boot + after_boot / 10;
+        let keeper = wait(Talk::new(false).after_boot(), server_s);
+        assert!((least..most).contains(&keeper), "{keeper}");
     }
-    assert!(talk.client.due().unwrap() - talk.now_ns <= 18 * S);
 }
 
 #[test]

@@ -12,21 +12,23 @@ const RENEW: u64 = 10 * SECOND;
 const RENEW_LONGEST: u64 = 600 * SECOND;
 /// REQ_MAX_RT.
 const REQUEST_LONGEST: u64 = 30 * SECOND;
-/// The longest wait between two SOLICITs, where the RFC allows an hour: a boot waits for the
-/// answer, and a server or a partition that comes up late must not cost minutes.
+/// The longest wait between two SOLICITs while a boot waits for the answer, where the RFC has an hour
+/// and the server's choice: a server or a partition that comes up late must not cost minutes.
 const SOLICIT_LONGEST: u64 = 16 * SECOND;
-/// SOL_MAX_RT, used while an address is kept after its lease ended: no boot waits for the answer.
+/// SOL_MAX_RT, after boot.
 const SOL_MAX_RT: u32 = 3600;
 
 impl Client {
     /// The wait from the current message to its repetition: the wait doubles, with a tenth of
     /// jitter to either side.
     pub(super) fn next_wait(&mut self) -> u64 {
-        let longest_kept = u64::from(self.slowest_s.unwrap_or(SOL_MAX_RT)) * SECOND;
+        let solicit_longest = match self.config.boot_waits {
+            true => SOLICIT_LONGEST,
+            false => u64::from(self.slowest_s.unwrap_or(SOL_MAX_RT)) * SECOND,
+        };
         let (initial, longest) = match self.state {
             State::Renewing | State::Rebinding => (RENEW, RENEW_LONGEST),
-            State::Soliciting if self.held.is_some() => (SOON, longest_kept),
-            State::Soliciting => (SOON, SOLICIT_LONGEST),
+            State::Soliciting => (SOON, solicit_longest),
             State::Requesting => (SOON, REQUEST_LONGEST),
             _ => (SOON, u64::MAX / 4),
         };
@@ -41,7 +43,7 @@ impl Client {
         base - base / 10 + self.random.below(base / 5)
     }
 
-    /// Takes a longer SOL_MAX_RT from a server (21.24).
+    /// Takes SOL_MAX_RT from a server (21.24).
     pub(super) fn slow_down(&mut self, message: &Answer) {
         self.slowest_s = message.sol_max_rt_s.or(self.slowest_s);
     }

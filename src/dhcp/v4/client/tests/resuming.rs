@@ -90,23 +90,23 @@ fn a_lease_without_an_end_stays_bound_where_no_server_answers() {
 #[test]
 fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     // No server answered for a while.
-    let mut talk = Talk::new(false);
+    let mut talk = Talk::new(false).after_boot();
     talk.start(None);
-    for _ in 0..6 {
+    for _ in 0..8 {
         talk.wake();
     }
     talk.now_ns += S;
-    assert!(talk.client.due().unwrap() > talk.now_ns + 10 * S);
-    let actions = talk.client.hurry(talk.now_ns);
-    assert_eq!(talk.note(actions).sent(), "DISCOVER");
+    assert!(talk.client.due().unwrap() > talk.now_ns + 60 * S);
+    talk.client.hurry(talk.now_ns);
+    assert!(talk.client.due().unwrap() < talk.now_ns + 10 * S);
+    assert_eq!(talk.wake().sent(), "DISCOVER");
     assert!(talk.client.due().unwrap() <= talk.now_ns + 2 * S);
     // A link that flaps continuously.
     let mut sent = 0;
     let until = talk.now_ns + 60 * S;
     while talk.now_ns < until {
         talk.now_ns += S / 20;
-        let actions = talk.client.hurry(talk.now_ns);
-        sent += actions.len();
+        talk.client.hurry(talk.now_ns);
         let actions = talk.client.wake(talk.now_ns);
         sent += actions.len();
     }
@@ -116,9 +116,29 @@ fn carrier_makes_the_waits_begin_anew_and_never_a_storm() {
     talk.wake();
     assert_eq!(talk.client.state(), State::Renewing);
     talk.now_ns += 30 * S;
-    let actions = talk.client.hurry(talk.now_ns);
-    assert_eq!(talk.note(actions).sent(), "REQUEST to 10.0.0.1");
+    let began = talk.now_ns;
+    talk.client.hurry(talk.now_ns);
+    assert_eq!(talk.wake().sent(), "REQUEST to 10.0.0.1");
+    assert!(talk.now_ns < began + 10 * S);
     // A lease that is valid is left alone.
     assert_eq!(talk.hear(Kind::Ack, GOOD, MINE, 6000).sent(), "bound");
-    assert_eq!(talk.client.hurry(talk.now_ns), []);
+    let due = talk.client.due();
+    talk.client.hurry(talk.now_ns);
+    assert_eq!(talk.client.due(), due);
+}
+
+#[test]
+fn nodes_whose_carrier_returns_at_once_ask_within_ten_seconds_and_not_together() {
+    let dues = (0..1000).map(|seed| {
+        let mut client = Client::new(Talk::new(false).after_boot().client.config, seed);
+        client.start(0, None);
+        client.due = Some(64 * S);
+        client.hurry(9 * S);
+        client.due.unwrap() / S
+    });
+    let dues: Vec<u64> = dues.collect();
+    for second in 9..19 {
+        let together = dues.iter().filter(|due| **due == second).count();
+        assert!((70..130).contains(&together), "{together} in {second}");
+    }
 }

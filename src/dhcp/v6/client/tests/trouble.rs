@@ -76,7 +76,7 @@ fn a_kept_address_is_not_changed_by_a_rapid_commit() {
 
 #[test]
 fn a_server_that_offers_and_refuses_a_kept_address_causes_no_storm() {
-    let mut talk = Talk::bound(true, 100);
+    let mut talk = Talk::bound(true, 100).after_boot();
     while talk.state() != State::Soliciting {
         talk.wake();
     }
