@@ -54,16 +54,21 @@ case $ibboot_verdict in
         fi
         ;;
     "failed reboot")
+        # 10 to 40 s, at random: the nodes of a cluster fail at the same deadline, and load their images
+        # from the same server. The second part of the UUID has four random digits.
+        ibboot_pause=0
+        { IFS=- read -r _ ibboot_pause _ < /proc/sys/kernel/random/uuid; } 2> /dev/null
+        ibboot_pause=$((10 + 0x$ibboot_pause % 31))
         # Level err: the console of a quiet boot must show this line.
-        { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: rebooting in 10 s: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
-            || printf '%s\n' "ibboot: rebooting in 10 s: $ibboot_reason" > /dev/console
-        sleep 10
+        { [ -e /dev/kmsg ] && printf '%s\n' "<3>ibboot: rebooting in $ibboot_pause s: $ibboot_reason" > /dev/kmsg; } 2> /dev/null \
+            || printf '%s\n' "ibboot: rebooting in $ibboot_pause s: $ibboot_reason" > /dev/console
+        sleep "$ibboot_pause"
         { [ -n "$DRACUT_SYSTEMD" ] && systemctl --no-block --force reboot; } \
             || reboot -f -f || echo b > /proc/sysrq-trigger
         sleep 60
         ;;
 esac
-unset ibboot_verdict ibboot_reason
+unset ibboot_verdict ibboot_reason ibboot_pause
 
 # Hooks of settled prepare what those of online use: before they have run once, this turn is left to
 # settled.sh, unless udev is busy for 10 s.

@@ -162,6 +162,26 @@ fn a_reboot_tries_the_next_command_if_one_is_missing() {
 }
 
 #[test]
+fn nodes_that_fail_together_do_not_reboot_together() {
+    let script = "mkdir -p /run/ibboot /proc/sys/kernel/random; DRACUT_SYSTEMD=''; reboot() { :; }
+        printf 'failed reboot\nno cable\n' > /run/ibboot/result; sleep() { echo \"sleep $1\"; }
+        for part in 0000 001e 001f ffff; do
+            echo \"6fd82c3e-$part-4c4e-8b3a-0123456789ab\" > /proc/sys/kernel/random/uuid
+            source_hook job; cat /dev/kmsg
+        done";
+    for shell in SHELLS {
+        let test = format!("the pause before a reboot, {shell:?}");
+        if let Some(found) = play_in(shell, &test, script) {
+            let pauses = [10, 40, 10, 11];
+            let expected = pauses.map(|pause| {
+                format!("sleep {pause}\nsleep 60\n<3>ibboot: rebooting in {pause} s: no cable\n")
+            });
+            assert_eq!(found, expected.concat(), "{test}");
+        }
+    }
+}
+
+#[test]
 fn no_shell_interprets_the_words_of_a_server() {
     let script = r"mkdir /run/ibboot; echo rd.ib=1 > /run/ibboot/requested
         printf '%s\n' 'failed reboot' 'refuses: \033[2J\n' > /run/ibboot/result

@@ -206,7 +206,7 @@ pub(super) const GROUP: Group = Group {
                    last try. shell: dracut's emergency shell, \
                    with the reason on the console; with rd.shell=0 dracut stops the node instead (rd.emergency=). \
                    continue: the boot continues and the failure is reported. reboot: the console shows the reason for \
-                   ten seconds, then the node reboots.",
+                   10 to 40 s, then the node reboots.",
             example: "rd.ib.onfail=continue",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,
