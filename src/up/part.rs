@@ -3,6 +3,7 @@
 //! knows the walk.
 
 use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use super::watch::Watch;
 use super::writes::Writes;
 use crate::facts::{Facts, Readers};
 use crate::rdma::netlink::Rdma;
-use crate::system::clock::{SECOND, boottime_ns};
+use crate::system::clock::SECOND;
 use crate::system::root::Root;
 use crate::verify::report::Report;
 
@@ -172,9 +173,9 @@ impl Pauses {
     }
 }
 
-/// Up to a second: whole clusters boot at the same time.
+/// Up to a second, from the kernel's random numbers: whole clusters boot at the same time.
 pub fn jitter() -> Duration {
-    Duration::from_nanos(boottime_ns() % SECOND)
+    Duration::from_nanos(RandomState::new().hash_one(()) % SECOND)
 }
 
 /// The next result; waits for ever if nothing runs.
@@ -220,6 +221,15 @@ mod tests {
         assert_eq!(pauses, [6, 12, 24, 48, 60, 60, 60]);
         let half = Duration::from_millis(500);
         assert_eq!(all.after(4, half), Duration::from_secs(75));
+    }
+
+    #[test]
+    fn the_random_part_differs_between_nodes_that_ask_at_the_same_time() {
+        let mut drawn = [0; 10];
+        for _ in 0..1000 {
+            drawn[usize::try_from(jitter().as_millis() / 100).unwrap()] += 1;
+        }
+        assert!(drawn.iter().all(|n| (50..150).contains(n)), "{drawn:?}");
     }
 
     #[test]
