@@ -152,9 +152,10 @@ pub fn write_textfile(file: &Path, text: &str) -> Result<()> {
     Directory::named(directory)?.write(name, text.as_bytes())
 }
 
-/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot.
+/// Writes the first report of this boot for `timeline`: a later one says nothing about the boot. A file
+/// that cannot be read may be that report.
 pub fn record(root: &Root, report: &Report) -> Result<()> {
-    if let Ok(Some(_)) = handover::read_check(root) {
+    if handover::has_check(root)? {
         return Ok(());
     }
     let text = handover::json(report)?;

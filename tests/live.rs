@@ -348,11 +348,16 @@ fn a_wrong_argument_stops_no_boot_and_is_in_the_verdict() {
     });
 }
 
-/// A boot with one verified link, and a /run that cannot be written afterwards.
-fn boot_and_protect_run() {
+/// A boot with one verified link.
+fn boot() {
     crowd(1);
     dress_up("rd.ib.require=ib0");
     assert_eq!(ibboot(&["up"]).status.code(), Some(0));
+}
+
+/// A boot with one verified link, and a /run that cannot be written afterwards.
+fn boot_and_protect_run() {
+    boot();
     let none = None::<&str>;
     let readonly = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
     mount(none, "/run", none, readonly, none).unwrap();
@@ -385,6 +390,30 @@ fn a_report_that_cannot_be_recorded_leaves_the_verdict_as_it_is() {
         }
         let file = ["check", "--textfile", "/run/ibboot/x.prom"];
         assert_eq!(ibboot(&file).status.code(), Some(3));
+    });
+}
+
+#[test]
+fn a_report_is_recorded_only_if_there_is_none_of_this_boot() {
+    alone("record once", || {
+        boot();
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let newer = format!(r#"{{"schema":99,"boot_id":"{}"}}"#, id.trim());
+        let damaged = "ibboot: WARN  /run/ibboot/check.json: does not parse: EOF while parsing an \
+                       object at line 1 column 1; timeline will lack this check\n";
+        for (before, is_kept, warning) in [
+            (newer.as_str(), true, ""),
+            ("{", true, damaged),
+            (r#"{"schema":1,"boot_id":"another"}"#, false, ""),
+        ] {
+            fs::write("/run/ibboot/check.json", before).unwrap();
+            let check = ibboot(&["check", "--record"]);
+            assert_eq!(String::from_utf8(check.stderr).unwrap(), warning);
+            assert_eq!(check.status.code(), Some(0));
+            let after = fs::read_to_string("/run/ibboot/check.json").unwrap();
+            assert_eq!(after == before, is_kept, "{after}");
+            assert_eq!(after.contains(r#""status": "ok""#), !is_kept, "{after}");
+        }
     });
 }
 

@@ -281,6 +281,20 @@ struct Stamp {
     boot_id: serde_json::Value,
 }
 
+impl Stamp {
+    /// Whether the file is of the boot `boot_id`; none: the kernel shows no id.
+    fn is_of(&self, boot_id: Option<&str>) -> Result<bool> {
+        match boot_id {
+            _ if self.boot_id.as_str() == boot_id => Ok(true),
+            Some(_) => Ok(false),
+            None => Err(Error::new(BOOT_ID, "cannot be read")
+                .found(Errno::ENOENT.desc())
+                .hint("let this process see all of /proc: ProcSubset=all in a unit")
+                .kind(Kind::Unknown)),
+        }
+    }
+}
+
 /// Reads a file of this boot. A file that cannot be used is an error of kind `Unknown`.
 fn read<T: DeserializeOwned>(root: &Root, name: &str) -> Result<Option<T>> {
     let Some(bytes) = bytes_of(root, name).map_err(|error| error.kind(Kind::Unknown))? else {
@@ -302,36 +316,30 @@ fn this_boot(root: &Root) -> Result<Option<String>> {
 /// boot, of a newer schema or with a syntax error is an error of kind `Unknown`.
 pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8], boot_id: Option<&str>) -> Result<T> {
     let path = format!("{DIRECTORY}/{name}");
-    let garbled = |e: serde_json::Error| {
-        Error::new(&path, "does not parse")
-            .found(shown(&e.to_string()))
-            .kind(Kind::Unknown)
-    };
     // Read the schema first: another version may have another format.
-    let Stamp {
-        schema,
-        boot_id: found,
-    } = serde_json::from_slice(bytes).map_err(garbled)?;
-    if schema > SCHEMA {
-        let what = format!("has schema {schema}, newer than {SCHEMA}");
+    let stamp: Stamp = parsed(&path, bytes)?;
+    if stamp.schema > SCHEMA {
+        let what = format!("has schema {}, newer than {SCHEMA}", stamp.schema);
         return Err(Error::new(&path, what)
             .hint("update ibboot to the version in the initramfs or later")
             .kind(Kind::Unknown));
     }
-    let value: T = serde_json::from_slice(bytes).map_err(garbled)?;
-    if found.as_str() != boot_id {
-        let Some(boot_id) = boot_id else {
-            return Err(Error::new(BOOT_ID, "cannot be read")
-                .found(Errno::ENOENT.desc())
-                .hint("let this process see all of /proc: ProcSubset=all in a unit")
-                .kind(Kind::Unknown));
-        };
+    let value: T = parsed(&path, bytes)?;
+    if !stamp.is_of(boot_id)? {
         return Err(Error::new(&path, "belongs to another boot")
-            .found(shown(found.as_str().unwrap_or("no boot id")))
-            .expected(boot_id)
+            .found(shown(stamp.boot_id.as_str().unwrap_or("no boot id")))
+            .expected(boot_id.unwrap_or("no boot id"))
             .kind(Kind::Unknown));
     }
     Ok(value)
+}
+
+fn parsed<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::new(path, "does not parse")
+            .found(shown(&error.to_string()))
+            .kind(Kind::Unknown)
+    })
 }
 
 /// The beginning of a file's text, for an error message.
@@ -398,6 +406,15 @@ pub fn read_expected(root: &Root) -> Result<Option<Expectation>> {
 /// The first recorded check of this boot, if any.
 pub fn read_check(root: &Root) -> Result<Option<Report>> {
     read(root, CHECK)
+}
+
+/// Whether a check of this boot is recorded, by whatever version of this program.
+pub fn has_check(root: &Root) -> Result<bool> {
+    let Some(bytes) = bytes_of(root, CHECK)? else {
+        return Ok(false);
+    };
+    let stamp: Stamp = parsed(&format!("{DIRECTORY}/{CHECK}"), &bytes)?;
+    stamp.is_of(this_boot(root)?.as_deref())
 }
 
 /// A phase of the boot.
