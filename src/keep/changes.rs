@@ -5,10 +5,12 @@ use std::net::IpAddr;
 
 use super::stay::{Stay, gone};
 use crate::changes::{Rival, Setting};
+use crate::dhcp::Granted;
 use crate::dhcp::v4::Dhcp4Wish;
 use crate::dhcp::v4::lease::Lease;
 use crate::facts::{AddressState, Netdev, rules};
 use crate::inet::{Address, Route};
+use crate::system::clock::SECOND;
 use crate::wish::ipoib;
 use crate::wish::ipoib::{Autoconf, IpoibWish};
 
@@ -22,6 +24,18 @@ pub fn words(change: &Setting) -> String {
         Setting::RemoveAddress(address) => format!("address {address} removed"),
         Setting::Mtu(bytes) => format!("MTU {bytes} set"),
         other => other.to_string(),
+    }
+}
+
+/// What the log says of a lease that goes on.
+pub fn continued(lease: &Granted, now_ns: u64) -> String {
+    let what = format!("{} of {}", lease.address, lease.server);
+    match lease.ends_ns.and_then(|ends| now_ns.checked_sub(ends)) {
+        Some(past) => format!(
+            "the lease of {what} ended {} s ago: requesting the address again",
+            past / SECOND
+        ),
+        None => format!("{what} is kept, {}", lease.length),
     }
 }
 
@@ -202,6 +216,22 @@ mod tests {
         let mut lines: Vec<String> = changes.iter().map(words).collect();
         lines.extend(not_applied(&before, &after, &stay, wish));
         lines
+    }
+
+    #[test]
+    fn a_lease_that_ended_before_is_said_to_have_ended() {
+        let granted = lease("").granted();
+        let kept = "10.0.0.5/24 of 10.0.0.1 is kept, for 60 s";
+        assert_eq!(continued(&granted, 60 * SECOND), kept);
+        assert_eq!(
+            continued(&granted, 360 * SECOND + 5),
+            "the lease of 10.0.0.5/24 of 10.0.0.1 ended 300 s ago: requesting the address again"
+        );
+        let for_ever = Granted {
+            ends_ns: None,
+            ..granted
+        };
+        assert_eq!(continued(&for_ever, u64::MAX), kept);
     }
 
     #[test]

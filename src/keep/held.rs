@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use futures_util::future::LocalBoxFuture;
 
-use super::changes::{given_up, outlives, rival, words};
+use super::changes::{continued, given_up, outlives, rival, words};
 use super::place::{Place, Present};
 use super::reconcile::{Holdings, Verdict};
 use super::stay::{Servers, needed, old_prefix_stays, spared};
@@ -276,8 +276,7 @@ impl Held {
                 self.client.start();
             }
             Some(granted) => {
-                let (what, server) = (granted.address, granted.server);
-                log::info!("{name}: {what} of {server} is kept, {}", granted.length);
+                log::info!("{name}: {}", continued(&granted, boottime_ns()));
                 self.client.resume(self.is_unverified);
             }
         }

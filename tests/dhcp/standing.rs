@@ -382,7 +382,7 @@ fn a_start_takes_nothing_away_on_the_word_of_an_old_file() {
         let mut program = lease();
         program.reports("leases.json: does not parse");
         program.reports("using the leases that the initramfs handed over");
-        program.reports("is kept, for 30 s");
+        program.reports(" s ago: requesting the address again");
         drop(program);
         fs::write(LEASES, "{").unwrap();
         fs::write(format!("{PLACE}/state.json"), "{").unwrap();
