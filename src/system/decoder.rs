@@ -272,7 +272,7 @@ impl Decoder {
                 }
                 Some(Message::Unconfined(why)) => {
                     if !self.is_introduced {
-                        log::error!("decoder: {UNCONFINED}: {}", printable(&why));
+                        log::error!("{UNCONFINED}: {}", printable(&why));
                     }
                     self.is_introduced = true;
                     return Err(io::Error::other(UNCONFINED));
@@ -305,7 +305,7 @@ impl Decoder {
     }
 }
 
-const UNCONFINED: &str = "cannot give up its power, and decodes nothing";
+const UNCONFINED: &str = "messages of other hosts (DHCP, ARP, SA) are not decoded: the decoder cannot drop its capabilities";
 
 /// Logs what cannot be used here. No warning: it is the same in each of the checks of an old kernel.
 fn introduce(lacks: &[String]) {

@@ -165,8 +165,8 @@ impl<'l> Begun<'l> {
             }
             Err(error) => {
                 log::warn!(
-                    "{error}; whether an earlier run proved that no other host uses an address is not known: \
-                     every requested static IPv4 address is probed"
+                    "{error}; which addresses an earlier run has probed is not known: \
+                     every requested static IPv4 address is probed again"
                 );
                 claims.and_all()
             }

@@ -473,7 +473,10 @@ mod tests {
             announced: None,
         };
         assert!(files.are_ours());
-        files.directory.write(handover::RESULT, b"verified\n").unwrap();
+        files
+            .directory
+            .write(handover::RESULT, b"verified\n")
+            .unwrap();
         assert!(!files.are_ours());
         files.result = files.directory.opened(handover::RESULT).ok();
         assert!(files.are_ours());

@@ -21,7 +21,7 @@ pub fn silent(found: PortRef<'_>) -> Finding {
 /// The link layer of a port with a transport of its own.
 const NEITHER: &str = "neither InfiniBand nor Ethernet";
 /// What to do about a requirement that such a port cannot meet.
-pub const WITHOUT_LAYER: &str = "a port with a transport of its own (EFA) is neither InfiniBand nor Ethernet: require it without ib: and eth:";
+pub const WITHOUT_LAYER: &str = "a port with a transport of its own (EFA) is neither InfiniBand nor Ethernet: it does not count where one of the two is requested (ib:, eth:, IPoIB)";
 
 /// Finding of `port.link_layer`: InfiniBand or Ethernet, and the requested one. A port with a transport of its
 /// own is neither.
@@ -143,6 +143,7 @@ pub fn physical_state(found: PortRef<'_>, facts: &Facts) -> Finding {
     }
     let finding = Finding::failed(id, &physical_state.to_string(), &expected);
     match physical_state {
+        _ if found.device.has_own_transport() => finding.hint("see dmesg"),
         PhysState::Disabled => finding.hint(
             "check the cable and the transceiver first (mlx5 reports Disabled without a cable); then enable \
              the port (ibportstate, or the other end's configuration)",

@@ -145,7 +145,7 @@ pub(super) const GROUP: Group = Group {
                    PCI address stays right when udev renames a device, and one command line may name the spare ports \
                    of all nodes (64 selectors at most).\n\n\
                    With ib: only InfiniBand ports count, with eth: only Ethernet ports (RoCE, iWARP); ib and eth alone \
-                   are ib:any and eth:any. A port that is neither (EFA) counts without ib: and eth:. Without either, InfiniBand ports count if the command line requests IPoIB \
+                   are ib:any and eth:any. A port that is neither (EFA) counts only where neither is requested. Without ib: and eth:, InfiniBand ports count if the command line requests IPoIB \
                    or ib_ipoib, or if the machine has an InfiniBand card. Ports of both kinds count if the command line \
                    has rd.ib.link=, rd.ib.roce= or a port type eth, or if the machine has no InfiniBand card. \
                    rd.ib.mode= and rd.ib.mtu= without an interface never request IPoIB of an Ethernet port.\n\n\
@@ -154,8 +154,8 @@ pub(super) const GROUP: Group = Group {
                    this machine itself does not count. After boot \
                    the ports count that were verified in the initramfs; if one of them fails, another port may count \
                    in its place, and the failed one is a warning. all also means every port that was found in the \
-                   initramfs. Ports that join a RoCE bond after the handover count each, while the device of the bond \
-                   is ACTIVE and their own interfaces in it have carrier.",
+                   initramfs. A port that joins a RoCE bond after the handover still counts while the device of the bond \
+                   is ACTIVE and the port's own interface in the bond has carrier.",
             example: "rd.ib.require=mlx5_0:1,mlx5_1:1",
             origin: Origin::Ibboot,
             effect: Effect::CarriedOut,

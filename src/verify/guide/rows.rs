@@ -406,12 +406,13 @@ pub fn guide(id: Id) -> Guide {
             switch: PARTITION,
         },
         Id::LeasePresent => Guide {
-            detail: "Only with DHCP. A lease that has expired is a warning: the address is kept, and a new \
-                     lease is requested. If ibboot-lease.service was never started, nothing renews the \
+            detail: "Only with DHCP. A lease that has expired is a warning while ibboot-lease.service may still renew the \
+                     lease; the address is kept only if the root file system needs the address. If ibboot-lease.service was never started, nothing renews the \
                      lease: a warning from its rebinding time (T2) on, critical after its end. With \
                      rd.ib.handover=nm or networkd the check is skipped: that program renews the lease, and \
-                     address.present expects an address of this family; so it is after another program gave the \
-                     interface an address with a lifetime, unless the root file system needs the lease. If IPv6 addresses were requested as well, a lease that is missing \
+                     address.present expects an address of this family. The check is also skipped after another \
+                     program gave the interface an address with a lifetime, unless the root file system needs the \
+                     lease. If IPv6 addresses were requested as well, a lease that is missing \
                      after rd.net.timeout.ip-required= is a warning while the interface has one of those, \
                      unless the server of the root file system has an IPv4 address.",
             causes: &[
@@ -430,12 +431,13 @@ pub fn guide(id: Id) -> Guide {
         },
         Id::Lease6Present => Guide {
             detail: "Only with DHCPv6, with either6 only if no router assigned an address. A lease that has \
-                     expired is a warning: the address is kept, and a new lease is requested. If \
+                     expired is a warning while ibboot-lease.service may still renew the lease; the address is \
+                     kept only if the root file system needs the address. If \
                      ibboot-lease.service was never started, nothing renews the lease: a warning from its \
                      rebinding time (T2) on, critical after its end. With rd.ib.handover=nm or networkd the \
                      check is skipped: that program renews the lease, and address.present expects an \
-                     address of this family; so it is after another program gave the interface an address of \
-                     DHCPv6 with a lifetime, unless the root file system needs the lease. If DHCP was \
+                     address of this family. The check is also skipped after another program gave the interface an \
+                     address of DHCPv6 with a lifetime, unless the root file system needs the lease. If DHCP was \
                      requested as well, a lease that is missing after rd.net.timeout.ip-required= is a \
                      warning while the interface has a lease of DHCP, unless the server of the root file \
                      system has an IPv6 address.",

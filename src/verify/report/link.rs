@@ -156,7 +156,8 @@ impl LinkReport {
     /// Description of a good link: `InfiniBand, 200 Gb/sec (4X HDR), GUID 0x..., ib0`.
     pub fn description(&self) -> String {
         let mut parts = Vec::new();
-        parts.extend(self.link_layer.map(|l| l.to_string()));
+        let known = self.link_layer.filter(|layer| *layer != LinkLayer::Unknown);
+        parts.extend(known.map(|layer| layer.to_string()));
         parts.extend(self.rate.clone());
         parts.extend(self.port_guid.map(|guid| format!("port GUID {guid}")));
         parts.extend(self.netdev.clone());
