@@ -20,6 +20,8 @@ const CMDLINE: &str = "root=LABEL=r rd.neednet=1 rd.driver.post=mlx5_ib,ib_ipoib
     ip=10.0.0.5::10.0.0.1:24::ib1:none \
     netroot=iscsi:user:S3CR3T33@10.0.0.2::::iqn.2026-01.test:di@sk \
     netroot=iscsi:user:S3CR3T34@S3CR3T35@10.0.0.2::::iqn.2026-01.test:disk \
+    netroot=iscsi:iqn.2026-01.test:S3CR3T36@10.1.0.2::::eui.02004567a425678d \
+    netroot=iscsi:user:iqn.S3CR3T37@10.2.0.2::::naa.6001405a \
     netroot=iscsi:user:S3CR3T01:in:S3CR3T02@10.0.0.2:::iser::1:iqn.2026-01.test:disk \
     netroot=cifs://user:S3CR3T03@10.0.0.3/share netroot=iscis:user:S3CR3T04@10.0.0.2::::iqn.a \
     rd.iscsi.username=S3CR3T05 rd.iscsi.password=S3CR3T06 rd.iscsi.in.username=S3CR3T07 \

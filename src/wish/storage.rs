@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use kernel_cmdline::is_plain_nfs;
 use serde::{Deserialize, Serialize};
 
+use crate::redact;
 use crate::wish::origin::Origin;
 
 /// How a root file system is reached.
@@ -109,7 +110,8 @@ impl Portal {
     pub fn parse(text: &str, is_iser: bool) -> Option<Portal> {
         Some(Portal {
             root: parse(text, is_iser)?,
-            target: target(text),
+            // Without its secrets: this text is printed.
+            target: target(&redact::place(text)),
         })
     }
 
@@ -128,10 +130,11 @@ impl Portal {
 
 /// The target at the end of an iSCSI root (`parse_iscsi_root` of dracut's net-lib).
 fn target(text: &str) -> Option<String> {
+    let rest = without_user(text.strip_prefix("iscsi:")?);
     let mut kinds = ["iqn.", "eui.", "naa."].iter();
     kinds.find_map(|kind| {
-        let colon = text.rfind(&format!(":{kind}"))?;
-        text.get(colon + 1..).map(str::to_owned)
+        let colon = rest.rfind(&format!(":{kind}"))?;
+        rest.get(colon + 1..).map(str::to_owned)
     })
 }
 
@@ -227,12 +230,9 @@ pub fn nfs(rest: &str) -> Root {
 }
 
 /// `[USER:PASSWORD@]SERVER:[PROTOCOL]:[PORT]:[IFACE]:[NETDEV]:[LUN]:TARGET`; the iface record of
-/// open-iscsi names the transport, as does `rd.iscsi.transport=`. Without four colons behind it an `@` is
-/// one of the target's name (`parse_iscsi_root` of dracut's iscsiroot).
+/// open-iscsi names the transport, as does `rd.iscsi.transport=`.
 fn iscsi(rest: &str, is_iser: bool) -> Root {
-    let behind_user = rest.split_once('@').map(|(_, rest)| rest);
-    let is_behind = |rest: &&str| rest.matches(':').count() >= 4;
-    let rest = behind_user.filter(is_behind).unwrap_or(rest);
+    let rest = without_user(rest);
     let bracketed = rest.strip_prefix('[');
     let (server, rest) = bracketed
         .and_then(|rest| rest.split_once("]:"))
@@ -250,6 +250,13 @@ fn iscsi(rest: &str, is_iser: bool) -> Root {
     }
 }
 
+/// Without four colons behind it an `@` is one of the target's name (`parse_iscsi_root` of dracut's iscsiroot).
+fn without_user(rest: &str) -> &str {
+    let behind_user = rest.split_once('@').map(|(_, rest)| rest);
+    let is_behind = |rest: &&str| rest.matches(':').count() >= 4;
+    behind_user.filter(is_behind).unwrap_or(rest)
+}
+
 /// An address, in brackets or not.
 pub fn address(text: &str) -> Option<IpAddr> {
     let bare = text
@@ -261,6 +268,7 @@ pub fn address(text: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_portal_leads_to_its_target_in_dracuts_spelling() {
@@ -273,5 +281,39 @@ mod tests {
             "iscsi:10.0.0.2::::disk",
             Some("iqn.2026-01.test:data")
         ));
+    }
+
+    #[test]
+    fn a_target_is_no_part_of_a_user_or_password() {
+        let target = |text: &str| Portal::parse(text, false).unwrap().target;
+        for user in [
+            "iqn.2026-01.example:SECRET",
+            "user:iqn.SECRET",
+            "user:SECRET:in:naa.SECRET",
+            "a@b:c:d:e:f:iqn.SECRET",
+        ] {
+            let named = format!("iscsi:{user}@10.1.0.2::::eui.02004567a425678d");
+            assert_eq!(target(&named).unwrap(), "eui.02004567a425678d", "{user}");
+            assert_eq!(target(&format!("iscsi:{user}@10.1.0.2::::disk")), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_target_has_no_secret(
+            before in "([a-z:/?#@]|:iqn\\.|:eui\\.){0,6}",
+            host in "[a-z:.]{0,8}",
+            target in "(iqn|eui|naa)\\.[a-z:@.]{0,6}|[a-z]{0,3}",
+        ) {
+            for text in [
+                format!("iscsi:u:{before}SECRET@{host}::::{target}"),
+                format!("iscsi:u:{before}iqn.SECRET@{host}::::{target}"),
+                format!("iscsi:iqn.u:{before}SECRET@{host}:{target}"),
+            ] {
+                let found = Portal::parse(&text, false).unwrap().target;
+                let found = found.unwrap_or_default();
+                prop_assert!(!found.contains("SECRET"), "{}: {}", text, found);
+            }
+        }
     }
 }
