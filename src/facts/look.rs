@@ -62,8 +62,14 @@ impl<'a> Look<'a> {
 
     /// Notes a file that could not be read.
     fn failed(&mut self, path: &str, error: &io::Error) {
-        let obstacle = Obstacle::of_file(error, geteuid().is_root());
+        let obstacle = self.obstacle(error, geteuid().is_root());
         self.push(path, errno_text(error), obstacle);
+    }
+
+    /// What is in the caller's way. A copy has the failures of another caller.
+    fn obstacle(&self, error: &io::Error, is_root: bool) -> Option<Obstacle> {
+        let is_live = self.root.is_live();
+        is_live.then(|| Obstacle::of_file(error, is_root)).flatten()
     }
 
     /// The attribute's text. A missing file is a valid answer and is not noted.
@@ -179,5 +185,19 @@ impl<'a> Look<'a> {
     pub fn list(&mut self, path: &str) -> Vec<String> {
         let names = self.root.list(path);
         self.present(path, names).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_in_the_way_of_another_caller_is_not_in_the_way_of_this_one() {
+        for (prefix, expected) in [("/", Some(Obstacle::NotRoot)), ("/copy", None)] {
+            let root = Root::new(prefix);
+            let denied = io::Error::from_raw_os_error(libc::EACCES);
+            assert_eq!(Look::new(&root).obstacle(&denied, false), expected);
+        }
     }
 }
