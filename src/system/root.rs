@@ -184,9 +184,8 @@ impl Root {
 
     /// Whether the copy will have the file, or tell why it cannot be read.
     pub fn is_remembered(&self, path: &str) -> bool {
-        let path = Path::new(path.trim_start_matches('/'));
         let record = self.record.as_ref().map(RefCell::borrow);
-        record.is_some_and(|record| record.contains_key(path))
+        record.is_some_and(|record| record.contains_key(place(path)))
     }
 
     /// The paths of the recorded files, absolute inside the tree.
@@ -202,7 +201,7 @@ impl Root {
     /// Reads, unless the machine of a saved tree could not. Records why something that exists could not be
     /// read, and its directory: the copy needs the directory of a device whose files all fail.
     fn attempt<T>(&self, path: &str, read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let place = Path::new(path.trim_start_matches('/'));
+        let place = place(path);
         let result = match self.failures().get(place) {
             Some(failure) => Err(failure.into()),
             None => read(),
@@ -369,15 +368,18 @@ impl Root {
     /// Like [`Root::exists`], for a file that nobody reads: the copy has the file without its content.
     pub fn has_file(&self, path: &str) -> bool {
         let exists = self.exists(path);
-        if exists {
+        if exists && !self.is_remembered(path) {
             self.remember_file(path, b"");
         }
         exists
     }
 
-    /// Like [`Root::exists`], for callers to which an unknown answer matters.
+    /// Like [`Root::exists`], for callers to which an unknown answer matters. What could not be read on the
+    /// machine of a saved tree was there.
     pub fn is_there(&self, path: &str) -> io::Result<bool> {
-        match self.path(path).symlink_metadata() {
+        let is_lost = self.failures().contains_key(place(path));
+        match self.attempt(path, || self.path(path).symlink_metadata()) {
+            Err(_) if is_lost => Ok(true),
             Ok(found) => {
                 if found.is_dir() {
                     self.remember(path, || Recorded::Dir);
@@ -456,6 +458,11 @@ impl Root {
         }
         Ok(record.len())
     }
+}
+
+/// The path in the record and in [`FAILURES`].
+fn place(path: &str) -> &Path {
+    Path::new(path.trim_start_matches('/'))
 }
 
 /// Repeats what a signal interrupted.
@@ -608,6 +615,38 @@ mod tests {
             again.link_name("/sys/class/net/eth0/device").unwrap(),
             "0000:00:03.0"
         );
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_there_in_the_copy_and_in_its_copy() {
+        let from = tempfile::tempdir().unwrap();
+        let path = "/sys/bus/pci/devices/0000:01:00.0/modalias";
+        // A directory cannot be read as a file.
+        fs::create_dir_all(from.path().join(place(path))).unwrap();
+        fs::write(from.path().join("sys/file"), "").unwrap();
+        let machine = Root::recording(from.path());
+        let errno = |error: io::Error| error.raw_os_error();
+        assert_eq!(machine.read(path).map_err(errno), Err(Some(libc::EISDIR)));
+        let below_a_file = machine.is_there("/sys/file/x").map_err(errno);
+        assert_eq!(below_a_file, Err(Some(libc::ENOTDIR)));
+        let copies = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut root = machine;
+        for copy in &copies {
+            root.save(copy.path(), |_, bytes| Some(bytes.into()))
+                .unwrap();
+            root = Root::recording(copy.path());
+            for lost in [path, "/sys/file/x"] {
+                assert!(
+                    root.is_there(lost).unwrap() && root.has_file(lost),
+                    "{lost}"
+                );
+            }
+            assert!(
+                !root
+                    .is_there("/sys/bus/pci/devices/0000:01:00.0/x")
+                    .unwrap()
+            );
+        }
     }
 
     #[test]
