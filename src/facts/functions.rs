@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::facts::pcie::{self, PcieLink};
-use crate::facts::{Device, Facts, Look, PortRef, Unread, role};
+use crate::facts::{Device, Facts, Look, Netdev, PortRef, Unread, role};
 use crate::rdma::types::{LinkLayer, NetnsMode};
 use crate::system::drivers::{self, Fabric};
 use crate::system::kmsg::KernelWords;
@@ -287,16 +287,52 @@ impl Facts {
     /// The RoCE bond that has the port of the Ethernet function at this address: mlx5_ib removes the devices
     /// of all functions of a card and adds one for the bond. The driver of the function must be bound.
     pub fn roce_bond(&self, address: &str) -> Option<&Device> {
-        let function = self.function(address)?;
+        let function = self.function(address).filter(|one| one.is_ethernet())?;
         let has_port = |bond: &&Device| {
             let card = bond.card().filter(|card| slot(card) == slot(address));
             let first = card.and_then(|card| self.function(card));
             first.is_some_and(|first| first.driver.is_some() && first.driver == function.driver)
                 && function.devices.iter().all(|own| *own == bond.ifname)
         };
-        let devices = self.devices.iter();
-        let mut bonds = devices.filter(|device| drivers::is_roce_bond(&device.ifname));
-        bonds.find(|bond| function.is_ethernet() && has_port(bond))
+        let is_bond = |device: &&Device| match drivers::is_kernels_name(&device.ifname) {
+            true => drivers::is_roce_bond(&device.ifname),
+            false => self.sharing(device).contains(&address),
+        };
+        self.devices.iter().filter(has_port).find(is_bond)
+    }
+
+    /// The addresses of the functions whose interfaces are in a bond that makes one device of them, under a
+    /// name from udev (`rocep1s0f0`): all are of one card, and only the first has a device
+    /// (mlx5_lag_check_prereq, drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c). None of another device.
+    fn sharing(&self, device: &Device) -> Vec<&str> {
+        let first = device.card().unwrap_or_default();
+        let is_attached = |name: &String| {
+            let mut ports = device.ports.iter();
+            ports.any(|port| port.netdev.as_ref() == Some(name))
+        };
+        let is_over = |netdev: &&Netdev| {
+            let mut slaves = netdev.bond.iter().flat_map(|bond| &bond.slaves);
+            slaves.any(is_attached) || (netdev.bond.is_some() && is_attached(&netdev.ifname))
+        };
+        let bond = self.netdevs.iter().find(is_over);
+        let slaves = bond.iter().filter_map(|netdev| netdev.bond.as_ref());
+        let slaves = slaves.flat_map(|bond| &bond.slaves);
+        let address = |slave: &String| self.netdev(slave)?.bus_address.as_deref();
+        let all: Option<Vec<&str>> = slaves.map(address).collect();
+        let is_of_card = |address: &&str| {
+            let function = self.function(address);
+            slot(address) == slot(first)
+                && function.is_some_and(|one| {
+                    one.driver.as_deref() == Some(drivers::MLX5)
+                        && (*address == first || one.devices.is_empty())
+                })
+        };
+        let is_whole = |all: &Vec<&str>| {
+            all.contains(&first)
+                && all.iter().any(|one| *one != first)
+                && all.iter().all(is_of_card)
+        };
+        all.filter(is_whole).unwrap_or_default()
     }
 
     /// A driver still initialises HCAs, or another one still adds functions to the PCI bus.
@@ -355,7 +391,7 @@ impl Facts {
 }
 
 /// The address of the card that has the function at this address, `0000:81:00`.
-pub(super) fn slot(address: &str) -> Option<&str> {
+pub fn slot(address: &str) -> Option<&str> {
     address.rsplit_once('.').map(|(slot, _)| slot)
 }
 

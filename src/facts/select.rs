@@ -129,9 +129,7 @@ pub struct JoinedBond<'f> {
 /// The bond of a pinned port that no argument names. The node GUID of the bond is that of the first of
 /// its ports: no identity tells whether the port itself works.
 pub fn joined_bond<'f>(link: &LinkWish, facts: &'f Facts) -> Option<JoinedBond<'f>> {
-    let was_bond = drivers::is_roce_bond(link.target.as_str());
-    let address = link.bus_address.as_deref();
-    let address = address.filter(|_| link.identity.is_some() && link.of_any && !was_bond)?;
+    let address = may_join_bond(link)?;
     let bonds = || facts.netdevs.iter().filter_map(|one| one.bond.as_ref());
     let is_its = |netdev: &&Netdev| {
         netdev.bus_address.as_deref() == Some(address)
@@ -141,6 +139,13 @@ pub fn joined_bond<'f>(link: &LinkWish, facts: &'f Facts) -> Option<JoinedBond<'
         device: facts.roce_bond(address)?,
         netdev: facts.netdevs.iter().find(is_its),
     })
+}
+
+/// The address of a pinned port that no argument names, unless it was that of a bond at the handover.
+pub fn may_join_bond(link: &LinkWish) -> Option<&str> {
+    let was_bond = link.of_bond || drivers::is_roce_bond(link.target.as_str());
+    let address = link.bus_address.as_deref();
+    address.filter(|_| link.identity.is_some() && link.of_any && !was_bond)
 }
 
 /// What became of a pinned port.

@@ -92,6 +92,8 @@ const OMNI_PATH: [&str; 2] = ["hfi1", "hfi2"];
 pub const ASYNC_PROBE: &str = "async_probe=1";
 /// Without it the module creates a bond0 with its default mode.
 pub const NO_BOND: &str = "max_bonds=0";
+/// The PCI driver that makes one RDMA device of several functions in a bond.
+pub const MLX5: &str = "mlx5_core";
 /// The module that makes IPoIB interfaces.
 pub const IPOIB: &str = "ib_ipoib";
 /// The driver of bonds.
@@ -202,7 +204,7 @@ pub fn is_kernels_name(device: &str) -> bool {
     FAMILIES.iter().filter_map(rest).any(is_number)
 }
 
-/// Whether the device is that of several Ethernet functions of one card in a bond: `mlx5_bond_0`
+/// Whether the driver names the device of several Ethernet functions of one card in a bond so: `mlx5_bond_0`
 /// (mlx5_ib_stage_ib_reg_init, drivers/infiniband/hw/mlx5/main.c).
 pub fn is_roce_bond(device: &str) -> bool {
     device.starts_with("mlx5_bond_")

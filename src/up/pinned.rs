@@ -114,6 +114,7 @@ fn pinned_link(wish: &LinkWish, link: &LinkReport, ports: &Ports<'_>, facts: &Fa
         uncounted: link.uncounted,
         identity: identity.cloned(),
         of_any: wish.target == Target::Any,
+        of_bond: card.is_some_and(|card| facts.roce_bond(card).is_some()),
         bus_address: card.map(str::to_owned),
         device_index: link.device_index,
         shared: identity.is_some_and(|identity| ports.is_shared(identity)),

@@ -117,6 +117,9 @@ pub struct LinkWish {
     /// No argument names the port: it was one of [`Target::Any`] at the handover.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_any: bool,
+    /// Its device was a RoCE bond at the handover.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_bond: bool,
     /// Address of the port's HCA on its bus, at the handover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_address: Option<String>,

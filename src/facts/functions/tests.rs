@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
+use crate::facts::Port;
+use crate::wish::bond::BondFacts;
 
 #[test]
 fn a_bus_that_could_not_be_read_is_not_known_to_be_empty() {
@@ -237,4 +239,87 @@ fn a_function_of_a_roce_bond_is_not_bare_and_one_that_failed_is() {
         let address = failed.address.clone();
         assert_eq!(bare("mlx5_bond_0", &with(failed)), [address], "{why}");
     }
+}
+
+#[test]
+fn a_roce_bond_under_a_name_of_udev_is_known_by_its_interfaces() {
+    let (first, second) = ("0000:01:00.0", "0000:01:00.1");
+    let function = |address: &str, devices: &[&str]| Function {
+        address: address.to_owned(),
+        class: "0200".to_owned(),
+        driver: Some("mlx5_core".to_owned()),
+        devices: devices.iter().map(|one| (*one).to_owned()).collect(),
+        ..Function::default()
+    };
+    let device = |name: &str| Device {
+        ifname: name.to_owned(),
+        bus_address: Some(first.to_owned()),
+        ports: vec![Port {
+            port: 1,
+            netdev: Some("eth0".to_owned()),
+            ..Port::default()
+        }],
+        ..Device::default()
+    };
+    let netdev = |name: &str, address: &str| Netdev {
+        ifname: name.to_owned(),
+        bus_address: Some(address.to_owned()),
+        ..Netdev::default()
+    };
+    let machine = |name: &str, slaves: &[&str]| Facts {
+        devices: vec![device(name)],
+        functions: vec![
+            function(first, &[name]),
+            function(second, &[]),
+            function("0000:01:00.2", &[]),
+            function("0000:81:00.0", &[]),
+        ],
+        netdevs: vec![
+            netdev("eth0", first),
+            netdev("eth1", second),
+            netdev("eth2", "0000:81:00.0"),
+            Netdev {
+                ifname: "bond0".to_owned(),
+                bond: Some(BondFacts {
+                    slaves: slaves.iter().map(|one| (*one).to_owned()).collect(),
+                    ..BondFacts::default()
+                }),
+                ..Netdev::default()
+            },
+        ],
+        ..Facts::default()
+    };
+    let of = |facts: &Facts| {
+        let addresses = facts.functions.iter().map(|one| one.address.as_str());
+        let shared = addresses.filter(|address| facts.roce_bond(address).is_some());
+        shared.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let both = machine("rocep1s0f0", &["eth0", "eth1"]);
+    assert_eq!(of(&both), [first, second]);
+    let mut on_bond = both.clone();
+    on_bond.devices[0].ports[0].netdev = Some("bond0".to_owned());
+    assert_eq!(of(&on_bond), [first, second]);
+    for (name, slaves) in [
+        // The kernel names no bond so.
+        ("mlx5_0", &["eth0", "eth1"][..]),
+        ("rocep1s0f0", &["eth0"]),
+        ("rocep1s0f0", &["eth1"]),
+        ("rocep1s0f0", &["eth0", "eth2"]),
+        ("rocep1s0f0", &["eth0", "eth1", "eth2"]),
+        ("rocep1s0f0", &["eth0", "unknown"]),
+        ("rocep1s0f0", &[]),
+    ] {
+        assert!(of(&machine(name, slaves)).is_empty(), "{name} {slaves:?}");
+    }
+    let mut two = both.clone();
+    two.functions[1] = function(second, &["rocep1s0f1"]);
+    assert!(of(&two).is_empty(), "a device of its own");
+    let mut unbound = both.clone();
+    unbound.functions[1].driver = None;
+    assert!(of(&unbound).is_empty(), "no driver");
+    let mut other = both;
+    for function in &mut other.functions {
+        function.driver = Some("bnxt_en".to_owned());
+    }
+    assert!(of(&other).is_empty(), "a driver without such bonds");
 }
