@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::object::{Object, judge};
-use super::unread::{ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, ROOT, ROUTES, SWITCH};
+use super::unread::{
+    ADDRESSES, CONNECTIONS, FUNCTIONS, GRANTED, IDENTITY, JOINED, ROOT, ROUTES, SWITCH,
+};
 use super::{bond, carrier, degraded, interface, lease, link, module, port, root, server};
 use crate::facts::{Facts, NETNS_MODE, SERVERS};
 use crate::system::modules::OS_RELEASE;
@@ -214,7 +216,7 @@ table! {
         why: "an RDMA device with this port exists",
         hint: "check that its driver is loaded; ibboot status shows the ports of this machine",
         awaits: Driver,
-        files: [IDENTITY, &[NETNS_MODE]],
+        files: [IDENTITY, JOINED, &[NETNS_MODE]],
         applies: link(|link, _| !link.is_refused()),
         evaluate: link::present,
     }

@@ -131,8 +131,11 @@ pub fn whole(expectation: &Expectation, report: &Report, facts: &Facts) -> Statu
     }
     // If a list of ports is unreadable, the number of ports is unknown.
     let is_hidden = !unread::hidden(expectation, &report.links, facts).is_empty();
-    // These ports may be good where they are.
-    let elsewhere = links.iter().filter(|link| link.is_elsewhere()).count();
+    // These ports may be good in another network namespace, or in a bond that cannot be read.
+    let elsewhere = links
+        .iter()
+        .filter(|link| link.is_elsewhere() || link.may_have_port());
+    let elsewhere = elsewhere.count();
     let may_be_met = match require {
         Require::All if is_hidden || elsewhere > 0 => links.iter().all(LinkReport::may_be_good),
         Require::Count(_) if is_hidden => true,

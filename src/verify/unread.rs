@@ -2,12 +2,15 @@
 //! PURE: unreadable files: a check that did not pass and that needs an unreadable file is unknown
 //! and names the file. The table names files by patterns: `*` stands for the rest of one name of a
 //! path, `**` at the end for everything below, `{module}`, `{device}`, `{card}`, `{port}` and `{netdev}`
-//! at the beginning for the directory of the checked object.
+//! at the beginning for the directory of the checked object, `{slot}` for those of the functions of its
+//! card at the handover.
 
 use super::checks::Check;
 use super::object::Object;
+use crate::facts::functions::slot;
 use crate::facts::role::Role;
-use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes};
+use crate::facts::{self, Facts, Unread, addresses, links, rootfs, routes, select};
+use crate::rdma::types::LinkLayer;
 use crate::system::BOOT_ID;
 use crate::system::pci::PCI;
 use crate::verify::finding::{Finding, Status};
@@ -103,6 +106,13 @@ fn rests_on(row: &Check, object: &Object<'_>, facts: &Facts, path: &str) -> bool
     let groups = row.files.iter().copied();
     let groups = groups.filter(|group| !is_static || *group != GRANTED);
     let groups = groups.filter(|group| may_be_switch || *group != SWITCH);
+    let link = object.link.as_ref();
+    // A RoCE bond has another link layer than an InfiniBand port.
+    let may_be_joined = link.is_some_and(|link| {
+        let may_join = select::may_join_bond(link.wish).is_some();
+        may_join && link.wish.link_layer != Some(LinkLayer::InfiniBand)
+    });
+    let groups = groups.filter(|group| may_be_joined || *group != JOINED);
     let mut patterns = groups.flatten();
     patterns.any(|pattern| match place(pattern, object) {
         Some(pattern) => covers(&pattern, path),
@@ -110,8 +120,8 @@ fn rests_on(row: &Check, object: &Object<'_>, facts: &Facts, path: &str) -> bool
     })
 }
 
-/// The pattern with the directory of the object's module, device, card, port or interface; none if the
-/// object is not known to have one.
+/// The pattern with the directory of the object's module, device, card, slot, port or interface; none if
+/// the object is not known to have one.
 fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
     let device = || Some(object.port.as_ref()?.found);
     Some(match pattern.split_once('}') {
@@ -120,6 +130,10 @@ fn place(pattern: &str, object: &Object<'_>) -> Option<String> {
             format!("/sys/class/infiniband/{}{rest}", device()?.device.ifname)
         }
         Some(("{card", rest)) => format!("{PCI}/{}{rest}", device()?.device.bus_address.as_ref()?),
+        Some(("{slot", rest)) => {
+            let address = object.link.as_ref()?.wish.bus_address.as_deref()?;
+            format!("{PCI}/{}.*{rest}", slot(address)?)
+        }
         Some(("{port", rest)) => {
             let found = device()?;
             let (device, port) = (&found.device.ifname, found.port.port);
@@ -156,6 +170,17 @@ pub const FUNCTIONS: &[&str] = &[
     "/sys/bus/pci/devices/*/modalias",
     "/sys/bus/pci/devices/*/driver",
     "/sys/bus/pci/devices/*/physfn",
+];
+
+/// What shows that a port has joined a RoCE bond since the handover (select.rs), and that its own interface
+/// works. Without an operstate that is read, the carrier decides.
+pub const JOINED: &[&str] = &[
+    "/sys/class/net/*/device",
+    "/sys/class/net/*/carrier",
+    "/sys/class/net/*/bonding/slaves",
+    "{slot}/modalias",
+    "{slot}/driver",
+    "{slot}/physfn",
 ];
 
 /// What shows that the port is one of an NVSwitch, which no subnet manager has to configure (role.rs).
@@ -259,8 +284,9 @@ fn is_about(path: &str, link: &LinkReport) -> bool {
 mod tests {
     use super::*;
     use crate::facts::{self, Device, Netdev, PortRef};
+    use crate::rdma::types::{Guid, Identity, Key};
     use crate::verify::checks::{Id, TABLE};
-    use crate::verify::object::{Interface, Port};
+    use crate::verify::object::{Interface, Link, Port};
     use crate::wish::expectation::{LinkWish, ModuleWish};
 
     #[test]
@@ -343,8 +369,63 @@ mod tests {
     }
 
     #[test]
+    fn what_shows_a_bond_matters_to_a_port_that_may_have_joined_one() {
+        let ethernet = LinkWish {
+            identity: Some(Identity {
+                device: Key::NodeGuid(Guid(1)),
+                port: 1,
+            }),
+            of_any: true,
+            bus_address: Some("0000:01:00.1".to_owned()),
+            link_layer: Some(LinkLayer::Ethernet),
+            ..LinkWish::default()
+        };
+        let rests = |wish: &LinkWish, path: &str| {
+            let object = Object {
+                link: Some(Link { wish, port: None }),
+                ..Object::default()
+            };
+            rests_on(Id::DevicePresent.row(), &object, &Facts::default(), path)
+        };
+        let carrier = "/sys/class/net/eth1/carrier";
+        for path in [
+            carrier,
+            "/sys/class/net/bond0/bonding",
+            "/sys/class/net/bond0/bonding/slaves",
+            "/sys/bus/pci/devices",
+            "/sys/bus/pci/devices/0000:01:00.0/driver",
+            "/sys/bus/pci/devices/0000:01:00.1/modalias",
+        ] {
+            assert!(rests(&ethernet, path), "{path}");
+        }
+        for path in [
+            "/sys/class/net/eth1/operstate",
+            "/sys/bus/pci/devices/0000:81:00.1/modalias",
+        ] {
+            assert!(!rests(&ethernet, path), "{path}");
+        }
+        let others = [
+            LinkWish {
+                of_any: false,
+                ..ethernet.clone()
+            },
+            LinkWish {
+                of_bond: true,
+                ..ethernet.clone()
+            },
+            LinkWish {
+                link_layer: Some(LinkLayer::InfiniBand),
+                ..ethernet
+            },
+        ];
+        assert!(others.iter().all(|wish| !rests(wish, carrier)));
+    }
+
+    #[test]
     fn the_table_names_places_that_are_known() {
-        const KNOWN: [&str; 6] = ["", "{module}", "{device}", "{card}", "{port}", "{netdev}"];
+        const KNOWN: [&str; 7] = [
+            "", "{module}", "{device}", "{card}", "{slot}", "{port}", "{netdev}",
+        ];
         for row in TABLE {
             let patterns = row.files.iter().copied().flatten();
             for pattern in patterns.filter(|pattern| pattern.contains(['/', '{'])) {

@@ -125,8 +125,17 @@ impl LinkReport {
 
     /// The RDMA device is in another network namespace, and no argument names its port.
     pub fn is_elsewhere(&self) -> bool {
-        let is_warning = |f: &Finding| f.check == Id::DevicePresent && f.status == Status::Warning;
-        self.checks.iter().any(is_warning)
+        self.is_present(Status::Warning)
+    }
+
+    /// A file cannot be read that shows whether the link has a port.
+    pub fn may_have_port(&self) -> bool {
+        self.is_present(Status::Unknown)
+    }
+
+    fn is_present(&self, status: Status) -> bool {
+        let is_it = |f: &Finding| f.check == Id::DevicePresent && f.status == status;
+        self.checks.iter().any(is_it)
     }
 
     /// No check of the link failed.
