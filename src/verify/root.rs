@@ -2,7 +2,7 @@
 //! PURE: the checks of the root file system: its mount, its transport and the path to its server.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::checks::Id;
@@ -239,7 +239,10 @@ fn missing(wish: &RootWish, mount: &RootMount) -> Option<Finding> {
         })?,
         Protocol::Nvme => {
             let servers = wish.portals.iter().filter_map(|portal| portal.root.server);
-            let (found, named) = (mount.paths.len(), servers.count());
+            // A controller has a path to each namespace.
+            let controllers = mount.paths.iter().map(|path| &path.device);
+            let found = controllers.collect::<BTreeSet<_>>().len();
+            let named = servers.count();
             (found < named)
                 .then(|| (format!("controllers: {found}"), format!("{named} or more")))?
         }
