@@ -37,7 +37,7 @@ use crate::wish::expectation::{
 use crate::wish::ipoib::IpoibWish;
 use crate::wish::origin::{Origin, Requested};
 use crate::wish::selector::Selector;
-use crate::wish::storage::{self, OfLease, Transport};
+use crate::wish::storage::{self, OfLease, Portal, Transport, has_alternative};
 
 pub use port_types::mlx4_targets;
 pub use root::{carried, holds_netroot};
@@ -360,13 +360,14 @@ impl Draft<'_> {
         let named = self.request.servers.clone();
         let is_named = !named.is_empty();
         let servers = if is_named { named } else { self.root_servers() };
-        let alternative = !is_named && servers.len() > 1;
+        let portals = self.request.portals.iter();
+        let portals: Vec<Portal> = portals.map(|one| one.value.clone()).collect();
         if let Some(first) = servers.first() {
             self.load("rdma_ucm", Some(&first.origin));
         }
         let wish = |server: Requested<Server>| ServerWish {
+            alternative: !is_named && has_alternative(&portals, server.value.address, |_| true),
             server: server.value,
-            alternative,
             requested_by: Some(server.origin),
         };
         servers.into_iter().map(wish).collect()

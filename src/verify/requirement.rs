@@ -2,6 +2,7 @@
 //! PURE: whether the links meet `rd.ib.require=`, and the status of the whole report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use super::finding::Status;
 use super::lookup::Lookup;
@@ -11,11 +12,20 @@ use crate::facts::cable::Cable;
 use crate::facts::{Facts, Function, PortRef, functions};
 use crate::rdma::types::Identity;
 use crate::wish::expectation::{Expectation, Require};
+use crate::wish::storage::has_alternative;
 
-/// An answer of one server of a disk is enough: then the others only warn.
+/// An answer of one server of each disk is enough: then the others only warn.
 pub fn spared(expectation: &Expectation, mut servers: Vec<ServerReport>) -> Vec<ServerReport> {
-    if has_alternatives(expectation) && servers.iter().any(ServerReport::is_answered) {
-        for server in servers.iter_mut().filter(|server| !server.is_answered()) {
+    if !has_alternatives(expectation) {
+        return servers;
+    }
+    let root = expectation.root.as_ref();
+    let portals = root.map_or(&[][..], |root| root.portals.as_slice());
+    let answered = servers.iter().filter(|server| server.is_answered());
+    let answered: BTreeSet<IpAddr> = answered.map(|one| one.server.address).collect();
+    for server in servers.iter_mut().filter(|server| !server.is_answered()) {
+        let answers = |other: IpAddr| answered.contains(&other);
+        if has_alternative(portals, server.server.address, answers) {
             server.finding.status = Status::Warning;
         }
     }

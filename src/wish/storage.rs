@@ -128,6 +128,25 @@ impl Portal {
     }
 }
 
+/// Whether another server that satisfies `is_one` leads to every target of this server.
+pub fn has_alternative(
+    portals: &[Portal],
+    server: IpAddr,
+    is_one: impl Fn(IpAddr) -> bool,
+) -> bool {
+    let (own, others): (Vec<&Portal>, Vec<&Portal>) = portals
+        .iter()
+        .partition(|portal| portal.root.server == Some(server));
+    let leads = |other: &&Portal, target: Option<&str>| {
+        other.root.server.is_some_and(&is_one) && other.may_lead_to(target)
+    };
+    let has_other = |own: &&Portal| {
+        let mut others = others.iter();
+        others.any(|other| leads(other, own.target.as_deref()))
+    };
+    !own.is_empty() && own.iter().all(has_other)
+}
+
 /// The target at the end of an iSCSI root (`parse_iscsi_root` of dracut's net-lib).
 fn target(text: &str) -> Option<String> {
     let rest = without_user(text.strip_prefix("iscsi:")?);
@@ -281,6 +300,28 @@ mod tests {
             "iscsi:10.0.0.2::::disk",
             Some("iqn.2026-01.test:data")
         ));
+    }
+
+    #[test]
+    fn a_server_has_an_alternative_if_another_one_has_all_its_targets() {
+        let portal = |text: &str| Portal::parse(text, false).unwrap();
+        let disk = portal("iscsi:10.0.0.2::::iqn.2026-01.test:disk");
+        let again = portal("iscsi:10.1.0.2::::iqn.2026-01.test:disk");
+        let data = portal("iscsi:10.1.0.2::::iqn.2026-01.test:data");
+        let bare = portal("iscsi:10.1.0.2::::disk");
+        let servers = [&disk, &again].map(|one| one.root.server.unwrap());
+        for (portals, expected) in [
+            (vec![disk.clone()], [false, false]),
+            (vec![disk.clone(), data.clone()], [false, false]),
+            (vec![disk.clone(), again.clone()], [true, true]),
+            (vec![disk.clone(), again, data], [true, false]),
+            (vec![disk, bare], [true, true]),
+        ] {
+            let found = servers.map(|server| has_alternative(&portals, server, |_| true));
+            assert_eq!(found, expected, "{portals:?}");
+            let found = servers.map(|server| has_alternative(&portals, server, |_| false));
+            assert_eq!(found, [false, false], "{portals:?}");
+        }
     }
 
     #[test]
