@@ -21,6 +21,8 @@ const IDLE_IMAGE: &str = "NFS closes a connection that is idle for 5 minutes, an
                           has read since the boot, check again, then look at: rdma resource show cm_id";
 /// The hint if nothing names the address of a server.
 const NO_ADDRESS: &str = "the address of the server is not known";
+/// Why the route to the server of a live image is not looked for.
+const BY_NAME: &str = "the command line names the server by host name";
 /// The file system type of an overlay.
 const OVERLAY: &str = "overlay";
 
@@ -261,9 +263,14 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
         let mounted = mount.and_then(|mount| mount.server);
         return match wish.root.server.or(mounted) {
             Some(server) => way(server, wish, links, facts),
-            // The command line names the server by host name, and nothing depends on the server any
-            // more.
-            None if wish.root.protocol == Protocol::Live => Finding::skipped(Id::RootPath),
+            // The mount of a live image does not show the server.
+            None if wish.root.protocol.is_live() => match wish.root.transport {
+                Transport::Rdma => connection(None, wish, links, facts),
+                Transport::Tcp => Finding {
+                    found: Some(BY_NAME.to_owned()),
+                    ..Finding::skipped(Id::RootPath)
+                },
+            },
             None => Finding::unknown(Id::RootPath).hint(NO_ADDRESS),
         };
     };
@@ -285,7 +292,7 @@ fn disk(wish: &RootWish, paths: &[&DiskPath], links: &[LinkReport], facts: &Fact
         return finding;
     }
     let is_down = |server: IpAddr| match wish.root.transport {
-        Transport::Rdma => connections(server, wish, facts).is_empty(),
+        Transport::Rdma => connections(Some(server), wish, facts).is_empty(),
         // The kernel keeps the routes of an interface that has lost its carrier.
         Transport::Tcp => ways(server, facts)
             .iter()
@@ -325,28 +332,40 @@ fn disk(wish: &RootWish, paths: &[&DiskPath], links: &[LinkReport], facts: &Fact
 /// The way to a server of the file system.
 fn way(server: IpAddr, wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
     match wish.root.transport {
-        Transport::Rdma => connection(server, wish, links, facts),
+        Transport::Rdma => connection(Some(server), wish, links, facts),
         Transport::Tcp => route(server, links, facts),
     }
 }
 
-/// The connections of the protocol's kernel module to the server: a user program or another module may
+/// The connections of the protocol's kernel module to the server, or to any if its address is not known: a user program or another module may
 /// have connections to the same address. Every kernel that lists connections names the module of each
 /// that a module has (`fill_res_name_pid` of drivers/infiniband/core/nldev.c).
-fn connections<'a>(server: IpAddr, wish: &RootWish, facts: &'a Facts) -> Vec<&'a Connection> {
+fn connections<'a>(
+    server: Option<IpAddr>,
+    wish: &RootWish,
+    facts: &'a Facts,
+) -> Vec<&'a Connection> {
     let module = wish.root.module().unwrap_or_default();
-    let is_clients =
-        |c: &&Connection| c.owner.as_deref() == Some(module) && c.destination.ip() == server;
+    let is_clients = |c: &&Connection| {
+        c.owner.as_deref() == Some(module)
+            && server.is_none_or(|server| c.destination.ip() == server)
+    };
     facts.connections.iter().filter(is_clients).collect()
 }
 
 /// Over RDMA: the connection manager knows the port of each connection.
-fn connection(server: IpAddr, wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
+fn connection(
+    server: Option<IpAddr>,
+    wish: &RootWish,
+    links: &[LinkReport],
+    facts: &Facts,
+) -> Finding {
     let id = Id::RootPath;
     let connections = connections(server, wish, facts);
     let Some(first) = connections.first() else {
         let module = wish.root.module().unwrap_or_default();
-        let expected = format!("a connection of {module} to {server}");
+        let to = server.map_or(String::new(), |server| format!(" to {server}"));
+        let expected = format!("a connection of {module}{to}");
         let finding = Finding::failed(id, "no RDMA connection", &expected);
         return match wish.root.protocol {
             Protocol::Nfs => finding.hint(IDLE),
