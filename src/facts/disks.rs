@@ -21,10 +21,13 @@ pub struct DiskPath {
     /// Protocol towards the target; none for a disk of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// The device that needs only one of its paths or disks, this one among them (`dm-0`): multipath, a RAID with
-    /// redundancy, an NVMe subsystem. None: without this path a disk is lost.
+    /// The device that needs only one of its paths or disks, this one among them (`dm-0`): multipath, a mirror,
+    /// an NVMe subsystem. None: without this path a disk is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
+    /// The RAID that survives the loss of one of its disks, but perhaps not of two: `md0`, `btrfs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub array: Option<String>,
     /// The name of the iSCSI target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -105,13 +108,16 @@ pub(super) fn of(look: &mut Look<'_>, number: &str, source: &str) -> Vec<DiskPat
     let name = place.rsplit('/').next().unwrap_or_default();
     match device.and_then(|_| btrfs(look, name)) {
         Some((filesystem, devices)) => {
-            let shared = is_redundant(look, &filesystem).then_some("btrfs");
+            let above = match is_redundant(look, &filesystem) {
+                true => Above::Array("btrfs"),
+                false => Above::Nothing,
+            };
             for device in devices {
                 let place = format!("{filesystem}/devices/{device}");
-                below(look, &place, LAYERS_MAX, shared, &mut found);
+                below(look, &place, LAYERS_MAX, above, &mut found);
             }
         }
-        None => below(look, &place, LAYERS_MAX, None, &mut found),
+        None => below(look, &place, LAYERS_MAX, Above::Nothing, &mut found),
     }
     found
 }
@@ -140,27 +146,74 @@ fn is_redundant(look: &mut Look<'_>, filesystem: &str) -> bool {
     })
 }
 
-/// Whether the device at `disk` needs only one of its slaves: multipath, and RAID with redundancy. Which
-/// RAID an LV is sysfs does not say.
-fn shares(look: &mut Look<'_>, disk: &str, slaves: &[String]) -> bool {
-    if let Some(level) = look.text(&format!("{disk}/md/level")) {
-        let redundant = ["raid1", "raid4", "raid5", "raid6", "raid10"];
-        return redundant.contains(&level.as_str());
-    }
-    let uuid = look.text(&format!("{disk}/dm/uuid")).unwrap_or_default();
-    let is_image = |name: String| name.contains("_rimage_") || name.contains("_mimage_");
-    let mut names = slaves
-        .iter()
-        .filter_map(|slave| look.text(&format!("{disk}/slaves/{slave}/dm/name")));
-    uuid.starts_with("mpath-") || names.any(is_image)
+/// What the devices above a disk need of it.
+#[derive(Clone, Copy)]
+enum Above<'a> {
+    /// All their disks.
+    Nothing,
+    /// All their disks but one: the outermost array.
+    Array(&'a str),
+    /// One of the paths or disks of `disk`, which may be a disk of an array.
+    Shared {
+        disk: &'a str,
+        array: Option<&'a str>,
+    },
 }
 
-/// `shared`: the device above that needs only one of its paths or disks.
+impl<'a> Above<'a> {
+    /// The same with this device below.
+    fn and(self, look: &mut Look<'_>, place: &str, device: &'a str, slaves: &[String]) -> Self {
+        let array = match self {
+            Above::Shared { .. } => return self,
+            Above::Array(array) => Some(array),
+            Above::Nothing => None,
+        };
+        let disk = device;
+        match need(look, place, slaves) {
+            Need::One => Above::Shared { disk, array },
+            Need::AllButOne => Above::Array(array.unwrap_or(device)),
+            Need::All => self,
+        }
+    }
+}
+
+/// How many of its slaves a device needs.
+enum Need {
+    One,
+    AllButOne,
+    All,
+}
+
+/// An LV's RAID level is not in sysfs: an LV without redundancy (raid0) has no metadata, except the rare
+/// raid0_meta. md's raid6 and raid10, and a RAID of LVM, may survive more than is counted here.
+fn need(look: &mut Look<'_>, place: &str, slaves: &[String]) -> Need {
+    if let Some(level) = look.text(&format!("{place}/md/level")) {
+        return match level.as_str() {
+            "raid1" => Need::One,
+            "raid4" | "raid5" | "raid6" | "raid10" => Need::AllButOne,
+            _ => Need::All,
+        };
+    }
+    let uuid = look.text(&format!("{place}/dm/uuid")).unwrap_or_default();
+    let names = slaves
+        .iter()
+        .filter_map(|slave| look.text(&format!("{place}/slaves/{slave}/dm/name")));
+    let names: Vec<String> = names.collect();
+    let has = |part: &str| names.iter().any(|name| name.contains(part));
+    if uuid.starts_with("mpath-") || has("_mimage_") {
+        Need::One
+    } else if has("_rimage_") && has("_rmeta_") {
+        Need::AllButOne
+    } else {
+        Need::All
+    }
+}
+
 fn below(
     look: &mut Look<'_>,
     place: &str,
     layers: usize,
-    shared: Option<&str>,
+    upper: Above<'_>,
     found: &mut Vec<DiskPath>,
 ) {
     let Some(layers) = layers.checked_sub(1) else {
@@ -175,13 +228,15 @@ fn below(
     for disk in [&directory, above] {
         let slaves = look.list(&format!("{disk}/slaves"));
         let own = disk.rsplit('/').next().filter(|_| slaves.len() > 1);
-        let shared = match shared {
-            None => own.filter(|_| shares(look, disk, &slaves)),
-            shared => shared,
-        };
+        let upper = own.map_or(upper, |own| upper.and(look, disk, own, &slaves));
         for slave in &slaves {
             let place = format!("{disk}/slaves/{slave}");
-            below(look, &place, layers, shared, found);
+            // The metadata of an image is on the disk of the image.
+            let name = look.text(&format!("{place}/dm/name"));
+            if name.is_some_and(|name| name.contains("_rmeta_")) {
+                continue;
+            }
+            below(look, &place, layers, upper, found);
         }
         if !slaves.is_empty() {
             return;
@@ -208,6 +263,7 @@ fn below(
             device: device.to_owned(),
             protocol: None,
             disk: None,
+            array: None,
             target: None,
             transport: None,
             server: None,
@@ -215,7 +271,13 @@ fn below(
         }]
     };
     for way in &mut ways {
-        way.disk = shared.or(subsystem).map(str::to_owned);
+        let (disk, array) = match upper {
+            Above::Nothing => (None, None),
+            Above::Array(array) => (None, Some(array)),
+            Above::Shared { disk, array } => (Some(disk), array),
+        };
+        way.disk = disk.or(subsystem).map(str::to_owned);
+        way.array = array.map(str::to_owned);
     }
     found.extend(ways);
 }
@@ -246,6 +308,7 @@ fn iscsi(look: &mut Look<'_>, device: &str, session: &str, host: Option<&str>) -
         device: device.to_owned(),
         protocol: Some(Protocol::Iscsi),
         disk: None,
+        array: None,
         target: look.text(&format!("/sys/class/iscsi_session/{session}/targetname")),
         transport: driver.map(|name| name.trim_start_matches("iscsi_").to_owned()),
         server: address.and_then(|text| text.parse().ok()),
@@ -267,6 +330,7 @@ fn nvme(look: &mut Look<'_>, controller: &str, place: &str) -> DiskPath {
         device: controller.to_owned(),
         protocol: (!is_local).then_some(Protocol::Nvme),
         disk: None,
+        array: None,
         target: None,
         transport,
         server,
@@ -309,6 +373,12 @@ mod tests {
         let root = Root::new(tree);
         let ways = of(&mut Look::new(&root), number, source);
         serde_json::to_string(&ways).unwrap()
+    }
+
+    /// The array, if there is one, the disk and the path.
+    fn word(way: &DiskPath) -> String {
+        let array = way.array.as_ref().map(|array| format!("{array}:"));
+        format!("{}{} {}", array.unwrap_or_default(), way.disk(), way.device)
     }
 
     const SESSION: &str = "../../devices/platform/host2/session1/target2:0:0/2:0:0:0/block/sda";
@@ -382,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_what_multipath_or_a_redundant_raid_needs_one_of() {
+    fn a_disk_is_what_multipath_or_a_mirror_needs_one_of() {
         let tree = tempfile::tempdir().unwrap();
         let tree = tree.path();
         let sessions = |disk: &str, names: [&str; 2]| {
@@ -394,9 +464,7 @@ mod tests {
         };
         let disks = || {
             let ways = of(&mut Look::new(&Root::new(tree)), "253:0", "/dev/root");
-            let words = ways
-                .iter()
-                .map(|way| format!("{} {}", way.disk(), way.device));
+            let words = ways.iter().map(word);
             words.collect::<Vec<_>>().join(", ")
         };
         link(
@@ -417,6 +485,14 @@ mod tests {
             ("raid0", "dm-1 sda, dm-1 sdb, dm-2 sdc, dm-2 sdd"),
             ("linear", "dm-1 sda, dm-1 sdb, dm-2 sdc, dm-2 sdd"),
             ("raid1", "md0 sda, md0 sdb, md0 sdc, md0 sdd"),
+            (
+                "raid5",
+                "md0:dm-1 sda, md0:dm-1 sdb, md0:dm-2 sdc, md0:dm-2 sdd",
+            ),
+            (
+                "raid10",
+                "md0:dm-1 sda, md0:dm-1 sdb, md0:dm-2 sdc, md0:dm-2 sdd",
+            ),
         ] {
             file(tree, &format!("{md}/md/level"), &format!("{level}\n"));
             assert_eq!(disks(), expected, "{level}");
@@ -432,15 +508,34 @@ mod tests {
         let dm = "sys/devices/virtual/block/dm-3/dm";
         file(tree, &format!("{dm}/uuid"), "LVM-a\n");
         assert_eq!(disks(), "sde sde, sdf sdf");
-        // LVM's RAID.
+        // RAID of LVM: raid0, with redundancy, and the older mirror.
         fs::remove_dir_all(tree.join("sys/devices/virtual/block/dm-3/slaves")).unwrap();
         let slaves = "sys/devices/virtual/block/dm-3/slaves";
         link(tree, &format!("{slaves}/dm-1"), "../../dm-1");
         link(tree, &format!("{slaves}/dm-2"), "../../dm-2");
-        for (mapped, name) in [("dm-1", "vg-r_rimage_0"), ("dm-2", "vg-r_rimage_1")] {
+        let name = |mapped: &str, name: &str| {
             let name_of = format!("sys/devices/virtual/block/{mapped}/dm/name");
             file(tree, &name_of, &format!("{name}\n"));
+        };
+        let uuid = |mapped: &str, uuid: &str| {
+            let uuid_of = format!("sys/devices/virtual/block/{mapped}/dm/uuid");
+            file(tree, &uuid_of, &format!("{uuid}\n"));
+        };
+        for (mapped, image) in [("dm-1", "vg-r_rimage_0"), ("dm-2", "vg-r_rimage_1")] {
+            name(mapped, image);
+            uuid(mapped, "LVM-a");
         }
+        assert_eq!(disks(), "sda sda, sdb sdb, sdc sdc, sdd sdd");
+        link(tree, &format!("{slaves}/dm-4"), "../../dm-4");
+        sessions("dm-4", ["sda", "sdc"]);
+        name("dm-4", "vg-r_rmeta_0");
+        assert_eq!(
+            disks(),
+            "dm-3:sda sda, dm-3:sdb sdb, dm-3:sdc sdc, dm-3:sdd sdd"
+        );
+        name("dm-1", "vg-r_mimage_0");
+        name("dm-2", "vg-r_mimage_1");
+        fs::remove_file(tree.join(format!("{slaves}/dm-4"))).unwrap();
         assert_eq!(disks(), "dm-3 sda, dm-3 sdb, dm-3 sdc, dm-3 sdd");
     }
 
@@ -465,16 +560,14 @@ mod tests {
         };
         let disks = || {
             let ways = of(&mut Look::new(&Root::new(tree)), "0:33", "/dev/sdb");
-            let words = ways
-                .iter()
-                .map(|way| format!("{} {}", way.disk(), way.device));
+            let words = ways.iter().map(word);
             words.collect::<Vec<_>>().join(", ")
         };
         assert_eq!(disks(), "sda sda, sdb sdb");
         for kind in ["data", "metadata", "system"] {
             profile(kind, "raid1");
         }
-        assert_eq!(disks(), "btrfs sda, btrfs sdb");
+        assert_eq!(disks(), "btrfs:sda sda, btrfs:sdb sdb");
         profile("data", "single");
         assert_eq!(disks(), "sda sda, sdb sdb");
     }

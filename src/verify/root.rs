@@ -274,11 +274,37 @@ pub fn path(wish: &RootWish, links: &[LinkReport], facts: &Facts) -> Finding {
             None => Finding::unknown(Id::RootPath).hint(NO_ADDRESS),
         };
     };
-    let mut disks: BTreeMap<&str, Vec<&DiskPath>> = BTreeMap::new();
+    let mut disks: BTreeMap<(Option<&str>, &str), Vec<&DiskPath>> = BTreeMap::new();
     for path in &mount.paths {
-        disks.entry(path.disk()).or_default().push(path);
+        let array = path.array.as_deref();
+        disks.entry((array, path.disk())).or_default().push(path);
     }
-    let disks = disks.values().map(|paths| disk(wish, paths, links, facts));
+    let is_lost = |paths: &[&DiskPath]| {
+        paths.iter().all(|path| {
+            let is_down = |server| is_down(server, wish, facts);
+            path.lost().is_some() || path.server.is_some_and(is_down)
+        })
+    };
+    let lost_of = |array: &str| {
+        let disks = disks.iter().filter(|((of, _), _)| *of == Some(array));
+        let lost = disks.filter(|(_, paths)| is_lost(paths));
+        // A controller has a path to each namespace, which may all be disks of the array.
+        let ways = lost.map(|(_, paths)| {
+            let first = paths.first().map(|path| &path.device);
+            let same = paths.iter().filter(|path| Some(&path.device) == first);
+            same.count()
+        });
+        ways.sum::<usize>()
+    };
+    // An array survives the loss of one disk.
+    let disks = disks.iter().map(|((array, _), paths)| {
+        let finding = disk(wish, paths, links, facts);
+        let is_spared = is_lost(paths) && array.is_some_and(|array| lost_of(array) == 1);
+        match is_spared && finding.status == Status::Critical {
+            true => finding.as_warning(),
+            false => finding,
+        }
+    });
     let all = disks.chain(missing(wish, mount));
     let worst = all.min_by_key(|finding| Reverse(finding.status));
     worst.unwrap_or_else(|| Finding::unknown(Id::RootPath).hint(NO_ADDRESS))
@@ -291,13 +317,6 @@ fn disk(wish: &RootWish, paths: &[&DiskPath], links: &[LinkReport], facts: &Fact
     if let Some(finding) = lost.clone().filter(|one| one.status == Status::Critical) {
         return finding;
     }
-    let is_down = |server: IpAddr| match wish.root.transport {
-        Transport::Rdma => connections(Some(server), wish, facts).is_empty(),
-        // The kernel keeps the routes of an interface that has lost its carrier.
-        Transport::Tcp => ways(server, facts)
-            .iter()
-            .all(|netdev| netdev.carrier == Some(false)),
-    };
     let kept = paths.iter().filter(|path| path.lost().is_none());
     let mut judged: Vec<(IpAddr, bool, Finding)> = Vec::new();
     for path in kept {
@@ -317,16 +336,27 @@ fn disk(wish: &RootWish, paths: &[&DiskPath], links: &[LinkReport], facts: &Fact
         .iter()
         .any(|(_, named, finding)| *named && is_good(finding));
     judged.retain(|(_, named, finding)| *named || !has_named || is_good(finding));
-    let found = judged
-        .into_iter()
-        .map(|(server, _, finding)| match has_good && is_down(server) {
+    let found = judged.into_iter().map(|(server, _, finding)| {
+        match has_good && is_down(server, wish, facts) {
             true => finding.as_warning(),
             false => finding,
-        });
+        }
+    });
     let worst = found
         .chain(lost)
         .min_by_key(|finding| Reverse(finding.status));
     worst.unwrap_or_else(|| Finding::unknown(Id::RootPath).hint(NO_ADDRESS))
+}
+
+/// Whether nothing leads to this server.
+fn is_down(server: IpAddr, wish: &RootWish, facts: &Facts) -> bool {
+    match wish.root.transport {
+        Transport::Rdma => connections(Some(server), wish, facts).is_empty(),
+        // The kernel keeps the routes of an interface that has lost its carrier.
+        Transport::Tcp => ways(server, facts)
+            .iter()
+            .all(|netdev| netdev.carrier == Some(false)),
+    }
 }
 
 /// The way to a server of the file system.

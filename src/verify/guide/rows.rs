@@ -541,8 +541,9 @@ pub fn guide(id: Id) -> Guide {
             detail: "Over RDMA each connection of the kernel module (rpcrdma, ib_iser, nvme_rdma) to the server \
                      uses a verified link, and connections of other programs do not count; over TCP the route to \
                      the server leads through the interface of a verified link. Of several paths to a disk one that is \
-                     down only warns (multipath, and RAID with redundancy); a file system on several disks (LVM, md, btrfs) \
-                     needs a path to each. A named server without a path to the disk of its target warns, and so does a named \
+                     down only warns (multipath, a mirror of md, NVMe); a file system on several disks (LVM, md, btrfs) \
+                     needs a path to each, and with redundancy (raid4, raid5, raid6, raid10, RAID of LVM and btrfs) to all \
+                     but one. A named server without a path to the disk of its target warns, and so does a named \
                      target without a session, or fewer controllers than rd.nvmf.discover= names. A path to a server that no \
                      argument names does not count beside a good path to a named one. Over RDMA a \
                      connection counts from its request on, also while the kernel tries a server that does not answer: \
