@@ -335,11 +335,20 @@ impl Root {
         words.retain(|(known, _, _), _| !known.starts_with(path));
     }
 
-    /// The names in a directory, sorted; numbers inside names sort as numbers.
+    /// The names in a directory, sorted; numbers inside names sort as numbers. What could not be read on the
+    /// machine of a saved tree was there.
     pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in self.attempt(path, || fs::read_dir(self.path(path)))? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        let lost = self.failures().keys();
+        let lost = lost.filter(|lost| lost.parent() == Some(place(path)));
+        for name in lost.filter_map(|lost| lost.file_name()) {
+            let name = name.to_string_lossy().into_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
         names.sort_by_key(|name| natural(name));
         self.remember(path, || Recorded::Dir);
