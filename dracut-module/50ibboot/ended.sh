@@ -5,8 +5,7 @@
 # one, so that a crash is reported on the console and the boot does not wait.
 
 umask 022
-# After a success without a result another run has taken over, which removed the result first.
-if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ] && [ "${EXIT_STATUS:-}" != 0 ]; then
+if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     read -r ibboot_onfail < /run/ibboot/requested
     ibboot_reason="ibboot up: no verdict: ${IBBOOT_ENDED:-$EXIT_CODE $EXIT_STATUS; see dmesg}"
     printf 'failed %s\n%s\n' "$ibboot_onfail" "$ibboot_reason" > /run/ibboot/result.ended

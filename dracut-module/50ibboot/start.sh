@@ -10,7 +10,6 @@ mkdir -p /run/ibboot
     /usr/sbin/ibboot up --early &
     echo "$!" > /run/ibboot/up.pid
     wait "$!"
-    EXIT_STATUS=$?
     # shellcheck source=/dev/null
-    IBBOOT_ENDED="exit $EXIT_STATUS; see dmesg" . /usr/lib/ibboot/ended.sh
+    IBBOOT_ENDED="exit $?; see dmesg" . /usr/lib/ibboot/ended.sh
 ) < /dev/null > /dev/null 2>&1 &

@@ -188,8 +188,12 @@ enum Need {
 /// raid0_meta. md's raid6 and raid10, and a RAID of LVM, may survive more than is counted here.
 fn need(look: &mut Look<'_>, place: &str, slaves: &[String]) -> Need {
     if let Some(level) = look.text(&format!("{place}/md/level")) {
+        let disks = look.text(&format!("{place}/md/raid_disks"));
+        let disks = disks.and_then(|text| text.parse().ok()).unwrap_or(0);
         return match level.as_str() {
             "raid1" => Need::One,
+            // md has removed a disk already.
+            "raid4" | "raid5" | "raid6" | "raid10" if slaves.len() < disks => Need::All,
             "raid4" | "raid5" | "raid6" | "raid10" => Need::AllButOne,
             _ => Need::All,
         };

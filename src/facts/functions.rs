@@ -13,6 +13,7 @@ use crate::system::drivers::{self, Fabric};
 use crate::system::kmsg::KernelWords;
 use crate::system::modules::InitState;
 use crate::system::pci::{PCI, PciId};
+use crate::wish::bond::BondFacts;
 
 /// [`Function::kernel`] of a saved tree, by address, as JSON.
 pub const KERNEL: &str = "/ibboot-kernel.json";
@@ -314,8 +315,17 @@ impl Facts {
             let mut slaves = netdev.bond.iter().flat_map(|bond| &bond.slaves);
             slaves.any(is_attached) || (netdev.bond.is_some() && is_attached(&netdev.ifname))
         };
+        // In other modes each function keeps a device of its own.
+        let is_joined = |bond: &&BondFacts| {
+            let modes = ["mode=active-backup", "mode=balance-xor", "mode=802.3ad"];
+            let mut options = bond.options.iter();
+            options.any(|option| modes.iter().any(|mode| option.starts_with(mode)))
+        };
         let bond = self.netdevs.iter().find(is_over);
-        let slaves = bond.iter().filter_map(|netdev| netdev.bond.as_ref());
+        let slaves = bond
+            .iter()
+            .filter_map(|netdev| netdev.bond.as_ref())
+            .filter(is_joined);
         let slaves = slaves.flat_map(|bond| &bond.slaves);
         let address = |slave: &String| self.netdev(slave)?.bus_address.as_deref();
         let all: Option<Vec<&str>> = slaves.map(address).collect();

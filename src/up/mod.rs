@@ -350,10 +350,11 @@ impl<'p, 'l> Walk<'p, 'l> {
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report).await?;
                 }
+                // Where the boot went on already, what was handed over stays.
+                Step::GiveUp if self.files.is_verified() => {}
                 Step::GiveUp => {
                     self.parts.end();
                     self.give_up(&report);
-                    // Where the boot went on already this is only a second look at it.
                     self.tell(self.plan.onfail.into(), &facts, &report).await?;
                 }
             }
@@ -363,30 +364,30 @@ impl<'p, 'l> Walk<'p, 'l> {
                     let line = line.map(|after| self.began + after);
                     is_stopped |= self.wait(&mut alarms, line).await;
                 }
-                Step::End | Step::EndIncomplete => {
+                Step::End | Step::EndIncomplete | Step::GiveUp => {
                     if step == Step::EndIncomplete {
                         self.give_up(&report);
                     }
-                    if !is_stopped && start.is_of_boot && self.parts.leasing.holds_lease() {
+                    let is_held = self.files.is_verified() && self.parts.leasing.holds_lease();
+                    if is_held && !is_stopped && start.is_of_boot {
                         self.hold_leases(&mut alarms).await?;
                     }
                     return Ok(self.end(report));
                 }
-                Step::GiveUp => return Ok(self.end(report)),
             }
         }
     }
 
-    /// Renews leases after the verdict, until the boot stops this process or another run replaces the
-    /// verdict: nobody else does before the keeper of the real root, and the way there may be long (a live
-    /// image, a server that is not there yet).
+    /// Renews leases after the verdict, until the boot stops this process: nobody else does before the keeper
+    /// of the real root, and the way there may be long (a live image, a server that is not there yet).
     async fn hold_leases(&mut self, alarms: &mut Alarms) -> Result<()> {
         alarms.deadline = Instant::now() + UNLIMITED;
-        while !self.wait(alarms, None).await && self.files.are_ours() {
+        while !self.wait(alarms, None).await {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            // What was handed over stays while a required link is down.
-            if report.satisfied {
+            // What was handed over stays while a required link is down, and what another run (a person's) handed
+            // over since.
+            if report.satisfied && self.files.are_ours() {
                 self.tell(Outcome::Verified, &facts, &report).await?;
             }
         }

@@ -178,6 +178,7 @@ pub const JOINED: &[&str] = &[
     "/sys/class/net/*/device",
     "/sys/class/net/*/carrier",
     "/sys/class/net/*/bonding/slaves",
+    "/sys/class/net/*/bonding/mode",
     "{slot}/modalias",
     "{slot}/driver",
     "{slot}/physfn",

@@ -114,16 +114,6 @@ fn a_crash_has_the_action_of_onfail() {
 }
 
 #[test]
-fn a_run_that_another_one_replaced_leaves_no_verdict() {
-    plays(
-        "replaced",
-        "cmdline rd.ib=1 rd.ib.onfail=reboot; source_hook cmdline
-        EXIT_CODE=exited EXIT_STATUS=0 source_hook ended; [ -e /run/ibboot/result ] || echo no result; cat /dev/kmsg",
-        "no result\n",
-    );
-}
-
-#[test]
 fn a_verdict_is_not_replaced_by_a_late_crash() {
     plays(
         "late crash",
