@@ -282,6 +282,7 @@ fn a_roce_bond_under_a_name_of_udev_is_known_by_its_interfaces() {
                 ifname: "bond0".to_owned(),
                 bond: Some(BondFacts {
                     slaves: slaves.iter().map(|one| (*one).to_owned()).collect(),
+                    options: vec!["mode=802.3ad 4".to_owned()],
                     ..BondFacts::default()
                 }),
                 ..Netdev::default()
@@ -311,6 +312,9 @@ fn a_roce_bond_under_a_name_of_udev_is_known_by_its_interfaces() {
     ] {
         assert!(of(&machine(name, slaves)).is_empty(), "{name} {slaves:?}");
     }
+    let mut separate = both.clone();
+    separate.netdevs[3].bond.as_mut().unwrap().options[0] = "mode=balance-rr 0".to_owned();
+    assert!(of(&separate).is_empty(), "a mode without a device for all");
     let mut two = both.clone();
     two.functions[1] = function(second, &["rocep1s0f1"]);
     assert!(of(&two).is_empty(), "a device of its own");
