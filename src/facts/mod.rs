@@ -41,13 +41,14 @@ use crate::rdma::types::{
 use crate::rdma::{reach, sa};
 use crate::system::BOOT_ID;
 use crate::system::clock;
+use crate::system::copy::Failure;
 use crate::system::modules::{InitState, OS_RELEASE};
-use crate::system::root::{Failure, Root};
+use crate::system::root::Root;
 use crate::wish::bond::BondFacts;
 use crate::wish::expectation::Depth;
 use crate::wish::ipoib::IpoibFacts;
 
-pub use crate::system::root::FAILURES;
+pub use crate::system::copy::FAILURES;
 pub use addresses::{AddressState, FoundAddress};
 pub use disks::DiskPath;
 pub use functions::Function;

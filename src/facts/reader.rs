@@ -21,7 +21,8 @@ use crate::rdma::events::{AsyncEvent, AsyncEvents};
 use crate::rdma::netlink::Rdma;
 use crate::rdma::types::{LinkLayer, PortState};
 use crate::system::clock::{SECOND, boottime_ns};
-use crate::system::root::{Recorded, Root};
+use crate::system::copy::Recorded;
+use crate::system::root::Root;
 use crate::system::worker::{self, Ear, Master, Worker};
 use crate::wish::expectation::Depth;
 

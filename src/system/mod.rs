@@ -7,6 +7,7 @@ pub mod arrival;
 pub mod blacklist;
 pub mod clock;
 pub mod confine;
+pub mod copy;
 pub mod decoder;
 pub mod directory;
 pub mod drivers;
