@@ -25,7 +25,7 @@ const UP: u32 = 1;
 #[derive(Debug, Default)]
 pub struct Links {
     dumps: Option<Dumps>,
-    known: BTreeMap<u32, (Link, Netdev)>,
+    known: Vec<(Link, Netdev)>,
 }
 
 impl Links {
@@ -84,17 +84,17 @@ fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
         }
     };
     found.sort_by_cached_key(|link| natural(&link.name));
-    let before = std::mem::take(&mut links.known);
-    let is_same = |link: &Link| before.get(&link.index).is_some_and(|(old, _)| old == link);
-    let is_quiet = before.len() == found.len() && found.iter().all(is_same);
+    let mut before = std::mem::take(&mut links.known);
+    let is_quiet = before.iter().map(|(old, _)| old).eq(&found);
     let mut netdevs = Vec::with_capacity(found.len());
     for link in found {
-        let kept = before
-            .get(&link.index)
+        let kept = before.iter().position(|(old, _)| old.index == link.index);
+        let kept = kept
+            .map(|at| before.swap_remove(at))
             .filter(|(old, netdev)| has_same_files(old, &link) && is_told(netdev, &link, is_quiet));
         let notes = look.unread.len();
         let netdev = match kept {
-            Some((_, netdev)) => in_state(netdev.clone(), of_link(&link)),
+            Some((_, netdev)) => in_state(netdev, of_link(&link)),
             None => {
                 if look.root().is_recording() {
                     of_files(look, &link.name);
@@ -109,7 +109,7 @@ fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
         netdevs.push(netdev.clone());
         // An interface with a file that could not be read is read again.
         if look.unread.len() == notes {
-            links.known.insert(link.index, (link, netdev));
+            links.known.push((link, netdev));
         }
     }
     netdevs
@@ -117,14 +117,16 @@ fn live(look: &mut Look<'_>, links: &mut Links) -> Vec<Netdev> {
 
 /// Whether no more than the state has changed, which the message tells completely.
 fn has_same_files(old: &Link, new: &Link) -> bool {
-    let without_state = |link: &Link| Link {
-        flags: 0,
-        mtu: None,
-        carrier: None,
-        operstate: None,
-        ..link.clone()
-    };
-    without_state(old) == without_state(new)
+    old == new || {
+        let in_new_state = Link {
+            flags: new.flags,
+            mtu: new.mtu,
+            carrier: new.carrier,
+            operstate: new.operstate,
+            ..old.clone()
+        };
+        in_new_state == *new
+    }
 }
 
 /// Whether a change of the interface's files changes a message of rtnetlink. The mode of an IPoIB
