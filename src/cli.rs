@@ -271,6 +271,9 @@ pub struct TurnArguments {
     /// the steps that were printed are done
     #[argh(switch)]
     pub ended: bool,
+    /// no shell that carries out steps runs
+    #[argh(switch)]
+    pub idle: bool,
     /// print nothing; exit 0 if the boot may go on, 1 if not
     #[argh(switch)]
     pub finished: bool,

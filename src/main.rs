@@ -626,6 +626,7 @@ fn show_timeline(root: &Root, format: TimelineFormat) -> Result<u8> {
 fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
     at_most_one(&[
         ("--ended", arguments.ended),
+        ("--idle", arguments.idle),
         ("--finished", arguments.finished),
     ])?;
     must_be_live(root, "--root", "turn works on the running machine only")?;
@@ -639,6 +640,6 @@ fn take_turn(root: &Root, arguments: &TurnArguments) -> Result<u8> {
     if arguments.ended {
         return turn::files::end(root).map(|()| 0);
     }
-    print(&turn::files::take(root, &environment)?)?;
+    print(&turn::files::take(root, &environment, arguments.idle)?)?;
     Ok(0)
 }

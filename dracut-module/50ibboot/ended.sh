@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Runs after `ibboot up` has ended in any way. If `ibboot up` left no verdict, this script writes
-# one, so that a crash is reported on the console and the boot does not wait.
+# Runs after `ibboot up` has ended in any way, or 30 s after its deadline. If `ibboot up` left no verdict, this
+# script writes one, so that a crash is reported on the console and the boot does not wait.
 
 umask 022
 if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
@@ -31,4 +31,3 @@ elif [ -d /run/ibboot ] && [ ! -e /run/ibboot/requested ]; then
     # The directory itself may be busy: in ibboot.service it is a mount point. cleanup.sh removes it.
     [ ! -e /run/ibboot/complete ] || [ -e /run/ibboot/requested ] || rm -rf /run/ibboot 2> /dev/null
 fi
-rm -f /run/ibboot/up.pid

@@ -45,6 +45,15 @@ ibboot_verdict='' ibboot_reason=''
     read -r ibboot_verdict
     read -r ibboot_reason
 } < /run/ibboot/result
+case $ibboot_verdict in
+    verified | "failed continue" | "failed shell" | "failed reboot") ;;
+    *)
+        # /run was full when the result was written.
+        read -r ibboot_verdict < /run/ibboot/requested
+        ibboot_verdict="failed $ibboot_verdict"
+        ibboot_reason="ibboot up: /run/ibboot/result cannot be read"
+        ;;
+esac
 
 case $ibboot_verdict in
     "failed shell")

@@ -6,8 +6,11 @@
 # return, and dracut's queue must continue until its own time limit. `hold` stops dracut's clock while
 # a download or a login goes on.
 
-# shellcheck disable=SC2154
-ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn)
+# A background shell that was killed, or whose last command failed, has not written its end.
+ibboot_idle=--idle
+[ -z "$ibboot_shell_pid" ] || ! kill -0 "$ibboot_shell_pid" 2> /dev/null || ibboot_idle=
+# shellcheck disable=SC2086,SC2154
+ibboot_steps=$(hookdir=$hookdir netroot=$netroot NEWROOT=$NEWROOT /usr/sbin/ibboot --limit 10 turn $ibboot_idle)
 if [ "$ibboot_steps" = hold ]; then
     # shellcheck disable=SC2034
     main_loop=0
@@ -30,5 +33,6 @@ elif [ -n "$ibboot_steps" ]; then
         done
         /usr/sbin/ibboot --limit 10 turn --ended
     ) &
+    ibboot_shell_pid=$!
 fi
-unset ibboot_steps
+unset ibboot_steps ibboot_idle

@@ -12,4 +12,5 @@ mkdir -p /run/ibboot
     wait "$!"
     # shellcheck source=/dev/null
     IBBOOT_ENDED="exit $?; see dmesg" . /usr/lib/ibboot/ended.sh
+    rm -f /run/ibboot/up.pid
 ) < /dev/null > /dev/null 2>&1 &

@@ -30,24 +30,33 @@ const WITHOUT_FIRMWARE: [&str; 1] = ["ib_qib"];
 /// Longest name of a firmware file that is believed.
 const NAME: usize = 200;
 /// Hooks of every image, below dracut's directory of hooks (inst_hook of module-setup.sh).
-const HOOKS: [&str; 1] = ["netroot/05-hold.sh"];
+const HOOKS: [&str; 2] = ["netroot/05-hold.sh", "emergency/10-emergency.sh"];
 /// Hooks of an image without systemd.
-const HOOKS_WITHOUT_SYSTEMD: [&str; 3] = [
+const HOOKS_WITHOUT_SYSTEMD: [&str; 4] = [
     "cmdline/00-early.sh",
     "cmdline/93-cmdline.sh",
     "pre-trigger/10-zz-ibboot-complete.sh",
+    "cleanup/05-cleanup.sh",
 ];
 /// What the hooks source. The shell of an initramfs may end at a missing file.
-const SCRIPTS: [&str; 5] = ["cmdline", "ended", "finished", "job", "netroot"];
+const SCRIPTS: [&str; 6] = ["cmdline", "ended", "finished", "job", "netroot", "settled"];
 /// Hooks of an image with systemd.
-const HOOKS_WITH_SYSTEMD: [&str; 2] = ["cmdline/93-cmdline.sh", "cmdline/99-zz-ibboot-complete.sh"];
+const HOOKS_WITH_SYSTEMD: [&str; 3] = [
+    "cmdline/93-cmdline.sh",
+    "cmdline/99-zz-ibboot-complete.sh",
+    "cleanup/05-cleanup.sh",
+];
 /// In the image of a dracut before 060, this drop-in adds these hooks, as links to scripts.
 const LINKING: &str = "dracut-cmdline.service.d/50-ibboot.conf";
-/// Units in the image of a dracut with systemd.
-const UNITS: [&str; 3] = [
+/// Units in the image of a dracut with systemd, and drop-ins for those of others.
+const UNITS: [&str; 7] = [
     "ibboot.service",
     "ibboot-loader.socket",
     "ibboot-loader@.service",
+    "dracut-initqueue.service.d/50-ibboot.conf",
+    "systemd-networkd-wait-online.service.d/50-ibboot.conf",
+    "nm-wait-online-initrd.service.d/50-ibboot.conf",
+    "NetworkManager-wait-online-initrd.service.d/50-ibboot.conf",
 ];
 const GENERATOR: &str = "/usr/lib/systemd/system-generators/ibboot-generator";
 const UNIT_DIRECTORY: &str = "usr/lib/systemd/system";

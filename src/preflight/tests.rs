@@ -16,12 +16,17 @@ const DEP: &[u8] = b"kernel/drivers/infiniband/ulp/ipoib/ib_ipoib.ko: kernel/dri
 const HFI1: &[u8] =
     b"\x7fELF\0license=GPL\0firmware=hfi1_sbus.fw\0firmware=hfi1_pcie.fw\0alias=x\0";
 
-/// The paths of the hooks and scripts that module-setup.sh installs.
+const UNITS: &str = "usr/lib/systemd/system";
+const GENERATOR: &str = "usr/lib/systemd/system-generators/ibboot-generator";
+
+/// The paths of the hooks, scripts, units and drop-ins that module-setup.sh installs.
 fn installed(has_systemd: bool) -> Vec<String> {
-    let text = include_str!("../../dracut-module/50ibboot/module-setup.sh");
+    const UNIT: &str = "$systemdsystemunitdir/";
+    let text = include_str!("../../dracut-module/50ibboot/module-setup.sh").replace("\\\n", " ");
     let (mut function, mut is_other) = (String::new(), false);
     // The first part of install_hooks is for a dracut before 060.
     let mut is_later = false;
+    let mut units = Vec::new();
     let mut paths = Vec::new();
     for line in text.lines() {
         let name = |word: &&str| {
@@ -41,6 +46,10 @@ fn installed(has_systemd: bool) -> Vec<String> {
             ["if", "dracut_module_included", "dracut-systemd;", "then"] => is_other = !has_systemd,
             ["else"] => is_other = has_systemd,
             ["fi"] => is_other = false,
+            ["for", "unit", "in", ref names @ .., "do"] => {
+                let names = names.iter().map(|name| name.trim_end_matches(';'));
+                units = names.map(str::to_owned).collect();
+            }
             _ if !is_installed => {}
             ["inst_hook", stage, place, file] => {
                 let file = name(&file).unwrap();
@@ -48,6 +57,16 @@ fn installed(has_systemd: bool) -> Vec<String> {
             }
             ["inst_simple", _, path] if path.starts_with("/usr/lib/ibboot/") => {
                 paths.push(path.trim_start_matches('/').to_owned());
+            }
+            ["inst_simple", _, path] => {
+                if let Some(name) = path.trim_matches('"').strip_prefix(UNIT) {
+                    let names = match name {
+                        "$unit" => units.clone(),
+                        _ => vec![name.to_owned()],
+                    };
+                    let units = names.iter().map(|name| format!("{UNITS}/{name}"));
+                    paths.extend(units);
+                }
             }
             _ => {}
         }
@@ -65,6 +84,11 @@ fn hooks(has_systemd: bool) -> Vec<(String, u32, Vec<u8>)> {
         file("usr/sbin/modprobe"),
     ];
     files.extend(installed(has_systemd).iter().map(|path| file(path)));
+    if has_systemd {
+        let program = b"/usr/sbin/ibboot".to_vec();
+        files.push((GENERATOR.to_owned(), SYMLINK, program));
+        files.push(file(&format!("{UNITS}/dracut-initqueue.service")));
+    }
     files
 }
 
@@ -458,36 +482,6 @@ fn what_an_image_lacks_is_named_with_the_option_that_adds_it() {
             ][..],
         ),
         (
-            "93-cmdline.sh",
-            &[
-                "the hook cmdline/93-cmdline.sh is not in the image: build the image with dracut --force --add ibboot",
-            ],
-        ),
-        (
-            "00-early.sh",
-            &[
-                "the hook cmdline/00-early.sh is not in the image: build the image with dracut --force --add ibboot",
-            ],
-        ),
-        (
-            "10-zz-ibboot-complete.sh",
-            &[
-                "the hook pre-trigger/10-zz-ibboot-complete.sh is not in the image: build the image with dracut --force --add ibboot",
-            ],
-        ),
-        (
-            "lib/ibboot/start.sh",
-            &[
-                "/usr/lib/ibboot/start.sh is not in the image: build the image with dracut --force --add ibboot",
-            ],
-        ),
-        (
-            "lib/ibboot/cmdline.sh",
-            &[
-                "/usr/lib/ibboot/cmdline.sh is not in the image: build the image with dracut --force --add ibboot",
-            ],
-        ),
-        (
             "sbin/modprobe",
             &["modprobe is not in the image: build the image with dracut --force --add ibboot"],
         ),
@@ -564,38 +558,42 @@ fn only_the_7220_needs_the_firmware_of_ib_qib() {
 }
 
 #[test]
-fn an_image_with_systemd_needs_the_units() {
-    let unit = |name: &str| {
-        (
-            format!("usr/lib/systemd/system/{name}"),
-            FILE,
-            b"[Unit]".to_vec(),
-        )
-    };
+fn every_file_that_the_module_installs_is_looked_for() {
+    const ADD: &str = "is not in the image: build the image with dracut --force --add ibboot";
+    for has_systemd in [false, true] {
+        let whole = image(has_systemd);
+        assert_eq!(lacks(&whole), [""; 0]);
+        let mut parts = installed(has_systemd);
+        assert!(parts.len() > 10, "{parts:?}");
+        parts.extend(has_systemd.then(|| GENERATOR.to_owned()));
+        for part in parts {
+            let mut files = whole.clone();
+            files.retain(|(file, _, _)| *file != part);
+            let hook = part.strip_prefix("usr/lib/dracut/hooks/");
+            let unit = part.strip_prefix(&format!("{UNITS}/"));
+            let named = match (hook, unit) {
+                (Some(hook), _) => format!("the hook {hook}"),
+                (_, Some(unit)) => format!("the unit {unit}"),
+                _ => format!("/{part}"),
+            };
+            assert_eq!(lacks(&files), [format!("{named} {ADD}")]);
+        }
+    }
+}
+
+#[test]
+fn an_image_of_a_dracut_before_060_has_scripts_in_place_of_two_hooks() {
     let mut files = image(true);
-    files.push(unit("dracut-initqueue.service"));
-    let add = "is not in the image: build the image with dracut --force --add ibboot";
-    let units = [
-        "ibboot.service",
-        "ibboot-loader.socket",
-        "ibboot-loader@.service",
-    ];
-    let generator = "usr/lib/systemd/system-generators/ibboot-generator";
-    let lacking = units.map(|unit| format!("the unit {unit} {add}"));
-    let expected = [&lacking[..], &[format!("/{generator} {add}")]].concat();
-    assert_eq!(lacks(&files), expected);
-    files.extend(units.map(unit));
-    files.push((generator.to_owned(), SYMLINK, b"/usr/sbin/ibboot".to_vec()));
-    assert_eq!(lacks(&files), [""; 0]);
-    files.retain(|(file, _, _)| !file.ends_with("99-zz-ibboot-complete.sh"));
-    let hook = format!("the hook cmdline/99-zz-ibboot-complete.sh {add}");
-    assert_eq!(lacks(&files), [hook]);
-    // A dracut before 060.
-    files.retain(|(file, _, _)| !file.ends_with("93-cmdline.sh"));
-    files.push(unit("dracut-cmdline.service.d/50-ibboot.conf"));
+    files.retain(|(file, _, _)| {
+        !file.contains("/hooks/cmdline/") && !file.contains("/hooks/cleanup/")
+    });
+    let unit = format!("{UNITS}/dracut-cmdline.service.d/50-ibboot.conf");
+    files.push((unit, FILE, b"[Service]".to_vec()));
     let scripts = ["cleanup", "link", "zz-ibboot-complete"];
     let scripts = scripts.map(|name| format!("usr/lib/ibboot/{name}.sh"));
-    let lacking = scripts.each_ref().map(|script| format!("/{script} {add}"));
+    let lacking = scripts.each_ref().map(|script| {
+        format!("/{script} is not in the image: build the image with dracut --force --add ibboot")
+    });
     assert_eq!(lacks(&files), lacking);
     files.extend(scripts.map(|script| (script, FILE, b"#!/bin/sh\n".to_vec())));
     assert_eq!(lacks(&files), [""; 0]);

@@ -15,9 +15,10 @@ const MANAGER: [&str; 3] = [
     "/run/NetworkManager/system-connections",
     "/usr/lib/NetworkManager/system-connections",
 ];
-const NETWORKD: [&str; 3] = [
+const NETWORKD: [&str; 4] = [
     "/etc/systemd/network",
     "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
     "/usr/lib/systemd/network",
 ];
 

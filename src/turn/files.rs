@@ -11,17 +11,16 @@ use std::os::unix::ffi::OsStringExt;
 
 use kernel_cmdline::Selector;
 
-use super::{Attempt, Held, Interface, RootPath, State, Step, Turn, turn};
+use super::{Attempt, Held, Interface, RootPath, Stage, State, Step, Turn, turn};
 use crate::error::{Error, Result};
 use crate::handover::dracut::{BOOTDEV, TMP, assigned};
-use crate::handover::{DIRECTORY, INTERFACES, Outcome, RESULT, resolver};
+use crate::handover::{DIRECTORY, INTERFACES, Outcome, REQUESTED, RESULT, resolver};
 use crate::hardware::spellings;
 use crate::request::Request;
 use crate::system::directory::Directory;
 use crate::system::root::Root;
 
-/// The last attempt: `running`, `connecting` (only to NVMe servers, again) or `ended`, the seconds
-/// since kernel start, and a description.
+/// The last attempt: the word of its [`Stage`], the seconds since kernel start, and a description.
 const NETROOT: &str = "netroot";
 /// The seconds at which the running attempt began, and its age at the last report.
 const REPORTED: &str = "netroot-reported";
@@ -103,7 +102,10 @@ pub fn read(root: &Root, environment: &Environment) -> Result<State> {
     let has_nvme_server = names_server(&discovery) || has_address(&config);
     Ok(State {
         now_s: uptime(root)?,
-        verdict: own(root, RESULT)?.lines().next().and_then(Outcome::of_word),
+        verdict: match has(RESULT) {
+            true => Some(verdict(&own(root, RESULT)?, &own(root, REQUESTED)?)),
+            false => None,
+        },
         is_shell_left: has(SHELL_LEFT),
         interfaces: interfaces.collect(),
         held: held.collect(),
@@ -131,21 +133,25 @@ fn uptime(root: &Root) -> Result<u64> {
     seconds.ok_or_else(|| Error::new(UPTIME, "does not parse").found(text))
 }
 
+/// The outcome of a result. A result of which nothing could be written (a full /run) has the action of a
+/// failure that was requested, as in job.sh.
+fn verdict(result: &str, requested: &str) -> Outcome {
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let onfail = || Outcome::of_word(&format!("failed {}", first(requested)));
+    Outcome::of_word(&first(result))
+        .or_else(onfail)
+        .unwrap_or(Outcome::Continue)
+}
+
 fn attempt(text: &str, reported: &str) -> Option<Attempt> {
     let mut words = text.splitn(3, ' ');
-    let (is_ended, is_connect) = match words.next()? {
-        "running" => (false, false),
-        "connecting" => (false, true),
-        "ended" => (true, false),
-        _ => return None,
-    };
+    let stage = Stage::of_word(words.next()?)?;
     let since: u64 = words.next()?.parse().ok()?;
     let reported = reported
         .split_once(' ')
         .filter(|(of, _)| of.parse() == Ok(since));
     Some(Attempt {
-        is_ended,
-        is_connect,
+        stage,
         since,
         what: words.next()?.to_owned(),
         reported: reported
@@ -230,9 +236,15 @@ pub fn keep_name_servers(state: &State) {
 /// What the hook reads if dracut's clock must stop.
 const HOLD: &str = "hold\n";
 
-/// Takes a turn: writes the next state, and returns the steps of the hook, one per line.
-pub fn take(root: &Root, environment: &Environment) -> Result<String> {
-    let state = read(root, environment)?;
+/// Takes a turn: writes the next state, and returns the steps of the hook, one per line. `is_idle`: no shell
+/// of an attempt runs. An attempt that counts as running has then lost its end, or its steps.
+pub fn take(root: &Root, environment: &Environment, is_idle: bool) -> Result<String> {
+    let mut state = read(root, environment)?;
+    let is_over = |last: &Attempt| last.stage == Stage::Ended;
+    if is_idle && !state.last.as_ref().is_none_or(is_over) {
+        end(root)?;
+        state = read(root, environment)?;
+    }
     for interface in state
         .interfaces
         .iter()
@@ -251,9 +263,14 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         } => {
             let since = state.last.as_ref().map_or(0, |last| last.since);
             Directory::open()?.write(REPORTED, format!("{since} {seconds}\n").as_bytes())?;
-            let is_connect = state.last.is_some_and(|last| last.is_connect);
+            let is_connect = state
+                .last
+                .is_some_and(|last| last.stage == Stage::Connecting);
             let (state, answer) = match (holds, is_connect) {
-                (true, _) => ("the boot waits for dracut, which has worked on this", HOLD),
+                (true, _) => (
+                    "the boot waits: dracut has been downloading, unpacking or logging in",
+                    HOLD,
+                ),
                 (false, false) => ("still not mounted, and the mount has not returned", ""),
                 (false, true) => (
                     "still not mounted, and nvme connect-all has not returned",
@@ -273,11 +290,11 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
         tell_kernel(root, &format!("{failed}: not mounted, trying again"));
     }
     let directory = Directory::open()?;
-    let word = match steps[..] {
-        [Step::Nvme] => "connecting",
-        _ => "running",
+    let stage = match steps[..] {
+        [Step::Nvme] => Stage::Connecting,
+        _ => Stage::Running,
     };
-    let running = format!("{word} {} {what}\n", state.now_s);
+    let running = format!("{} {} {what}\n", stage.word(), state.now_s);
     directory.write(NETROOT, running.as_bytes())?;
     for interface in state.ours(false) {
         directory.write(&format!("{ONLINE}{}", interface.name), b"")?;
@@ -291,13 +308,18 @@ pub fn take(root: &Root, environment: &Environment) -> Result<String> {
 /// Writes that the running attempt has ended.
 pub fn end(root: &Root) -> Result<()> {
     let text = own(root, NETROOT)?;
-    let Some(running) = attempt(&text, "").filter(|attempt| !attempt.is_ended) else {
+    let Some(running) = attempt(&text, "").filter(|attempt| attempt.stage != Stage::Ended) else {
         return Err(Error::new(
             format!("{DIRECTORY}/{NETROOT}"),
-            "no attempt is running",
+            "no mount or connection attempt is running",
         ));
     };
-    let ended = format!("ended {} {}\n", uptime(root)?, running.what);
+    let ended = format!(
+        "{} {} {}\n",
+        Stage::Ended.word(),
+        uptime(root)?,
+        running.what
+    );
     Directory::open()?.write(NETROOT, ended.as_bytes())
 }
 
@@ -354,8 +376,7 @@ mod tests {
     #[test]
     fn the_line_of_an_attempt_is_read() {
         let running = |reported| Attempt {
-            is_ended: false,
-            is_connect: false,
+            stage: Stage::Running,
             since: 5,
             what: "ib0 ib1: nfs:/a".to_owned(),
             reported,
@@ -367,7 +388,7 @@ mod tests {
         assert_eq!(attempt(line, "4 31"), Some(running(0)));
         assert_eq!(attempt(line, "5 x"), Some(running(0)));
         let connecting = Attempt {
-            is_connect: true,
+            stage: Stage::Connecting,
             ..running(0)
         };
         assert_eq!(
@@ -376,8 +397,8 @@ mod tests {
         );
         let ended = attempt("ended 7 ib0", "").unwrap();
         assert_eq!(
-            (ended.is_ended, ended.since, ended.what.as_str()),
-            (true, 7, "ib0")
+            (ended.stage, ended.since, ended.what.as_str()),
+            (Stage::Ended, 7, "ib0")
         );
         for garbled in ["", "running", "running x ib0", "running 5", "gone 5 ib0"] {
             assert_eq!(attempt(garbled, ""), None, "{garbled}");
@@ -520,8 +541,8 @@ mod tests {
             .collect();
         assert_eq!(held, [("eth0", true), ("eth1", false)]);
         assert_eq!(
-            state.last.map(|last| (last.is_ended, last.since)),
-            Some((true, 9))
+            state.last.map(|last| (last.stage, last.since)),
+            Some((Stage::Ended, 9))
         );
         assert_eq!(state.root, RootPath::default());
         assert!(state.is_mounted && state.has_nvme_server && state.is_nvme_connected);

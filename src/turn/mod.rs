@@ -60,10 +60,7 @@ pub struct Held {
 /// An attempt of dracut to continue over some interfaces, in a shell beside dracut's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Whether `/sbin/netroot` has returned for all of the interfaces.
-    pub is_ended: bool,
-    /// Whether the attempt only connects to NVMe servers again.
-    pub is_connect: bool,
+    pub stage: Stage,
     /// When the attempt began or, if the attempt has ended, when it ended: seconds since kernel
     /// start.
     pub since: u64,
@@ -72,6 +69,34 @@ pub struct Attempt {
     /// Age of the attempt in seconds at the last report that it has not returned; 0: no
     /// report yet.
     pub reported: u64,
+}
+
+/// How far an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// `/sbin/netroot` has not returned for all of the interfaces.
+    Running,
+    /// The attempt only connects to NVMe servers again, and has not returned.
+    Connecting,
+    Ended,
+}
+
+impl Stage {
+    const ALL: [Stage; 3] = [Stage::Running, Stage::Connecting, Stage::Ended];
+
+    /// The word in the file of the attempt, which hold.sh and emergency.sh read too.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stage::Running => "running",
+            Stage::Connecting => "connecting",
+            Stage::Ended => "ended",
+        }
+    }
+
+    /// The stage with this word.
+    pub fn of_word(word: &str) -> Option<Stage> {
+        Stage::ALL.into_iter().find(|stage| stage.word() == word)
+    }
 }
 
 /// The root file system as in dracut's variable `netroot`, or from the DHCP server of the boot
@@ -205,9 +230,9 @@ pub fn turn(state: &State) -> Turn {
     let mut failed = None;
     if let Some(last) = &state.last {
         let seconds = state.now_s.saturating_sub(last.since);
-        if !last.is_ended {
+        if last.stage != Stage::Ended {
             // Such a mount may never return, and an NVMe server may never answer.
-            let holds = !state.root.is_mounted_by_netroot() && !last.is_connect;
+            let holds = !state.root.is_mounted_by_netroot() && last.stage == Stage::Running;
             return match seconds / REPORT_EVERY > last.reported / REPORT_EVERY {
                 true => Turn::Report {
                     what: last.what.clone(),
@@ -249,7 +274,7 @@ pub fn may_go_on(state: &State) -> bool {
         Some(Outcome::Reboot) | None => false,
     };
     let last = state.last.as_ref();
-    let is_ended = last.is_some_and(|last| last.is_ended || last.is_connect);
+    let is_ended = last.is_some_and(|last| last.stage != Stage::Running);
     let is_free = state.last.is_none() || is_ended || state.root.is_mounted_by_netroot();
     let had_turns =
         state.ours(false).next().is_none() && (is_ended || state.ours(true).next().is_none());

@@ -30,10 +30,9 @@ fn state(text: &str) -> State {
     }
 }
 
-fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
+fn attempt(stage: Stage, since: u64) -> Option<Attempt> {
     Some(Attempt {
-        is_ended,
-        is_connect: false,
+        stage,
         since,
         what: "before".to_owned(),
         reported: 0,
@@ -42,9 +41,9 @@ fn attempt(is_ended: bool, since: u64) -> Option<Attempt> {
 
 /// An attempt that connects to NVMe servers again.
 fn connect(since: u64) -> Option<Attempt> {
-    let running = attempt(false, since)?;
+    let running = attempt(Stage::Running, since)?;
     Some(Attempt {
-        is_connect: true,
+        stage: Stage::Connecting,
         ..running
     })
 }
@@ -100,7 +99,7 @@ fn each_interface_that_is_up_has_one_turn_in_order() {
     ] {
         assert_eq!(line(&state(interfaces)), expected, "{interfaces}");
         let after = State {
-            last: attempt(true, 100),
+            last: attempt(Stage::Ended, 100),
             ..state(interfaces)
         };
         assert_eq!(line(&after), expected, "after an attempt: {interfaces}");
@@ -124,7 +123,7 @@ fn a_mount_is_tried_again_where_no_other_program_reports_the_failure() {
         let state = State {
             root: RootPath(root.into()),
             is_mounted,
-            last: attempt(true, since),
+            last: attempt(Stage::Ended, since),
             ..state("ib0!*|eth0*")
         };
         let expected = if is_tried {
@@ -137,7 +136,7 @@ fn a_mount_is_tried_again_where_no_other_program_reports_the_failure() {
     for scheme in ["cifs", "smb"] {
         let state = State {
             root: RootPath(format!("{scheme}://10.0.0.2/a").into()),
-            last: attempt(true, 95),
+            last: attempt(Stage::Ended, 95),
             ..state("ib0!* ib1!")
         };
         let expected = format!(
@@ -148,7 +147,7 @@ fn a_mount_is_tried_again_where_no_other_program_reports_the_failure() {
     // No interface is up any more.
     let nothing = State {
         root: RootPath(b"nfs:/a".to_vec()),
-        last: attempt(true, 0),
+        last: attempt(Stage::Ended, 0),
         ..state("ib0")
     };
     assert_eq!(line(&nothing), "wait");
@@ -159,7 +158,7 @@ fn nvme_servers_are_connected_to_behind_the_mounts_until_there_is_a_controller()
     let nvme = |interfaces: &str, is_nvme_connected, since| State {
         has_nvme_server: true,
         is_nvme_connected,
-        last: attempt(true, since),
+        last: attempt(Stage::Ended, since),
         ..state(interfaces)
     };
     assert_eq!(
@@ -189,7 +188,7 @@ fn an_nvme_server_without_an_answer_repeats_no_login() {
         let state = State {
             root: RootPath(root.into()),
             has_nvme_server: true,
-            last: attempt(true, 95),
+            last: attempt(Stage::Ended, 95),
             ..state("ib0!*|eth0*")
         };
         assert_eq!(line(&state), expected.replace("ROOT", root), "{root}");
@@ -197,7 +196,7 @@ fn an_nvme_server_without_an_answer_repeats_no_login() {
     // An interface that comes up late has its turn as before.
     let late = State {
         has_nvme_server: true,
-        last: attempt(true, 95),
+        last: attempt(Stage::Ended, 95),
         ..state("ib0!* ib1!|eth0* eth1")
     };
     assert_eq!(
@@ -206,7 +205,7 @@ fn an_nvme_server_without_an_answer_repeats_no_login() {
     );
     let none_is_up = State {
         has_nvme_server: true,
-        last: attempt(true, 0),
+        last: attempt(Stage::Ended, 0),
         ..state("ib0")
     };
     assert_eq!(line(&none_is_up), "wait");
@@ -215,8 +214,8 @@ fn an_nvme_server_without_an_answer_repeats_no_login() {
 #[test]
 fn only_the_first_connect_to_an_nvme_server_stops_the_clock_of_dracut() {
     for (last, now_s, expected) in [
-        (attempt(false, 100), 110, "hold"),
-        (attempt(false, 100), 130, "before: 30 s, hold"),
+        (attempt(Stage::Running, 100), 110, "hold"),
+        (attempt(Stage::Running, 100), 130, "before: 30 s, hold"),
         (connect(100), 110, "wait"),
         (connect(100), 130, "before: 30 s"),
     ] {
@@ -233,15 +232,15 @@ fn only_the_first_connect_to_an_nvme_server_stops_the_clock_of_dracut() {
 #[test]
 fn a_slow_download_stops_the_clock_of_dracut_until_it_ends() {
     for root in ["livenet:http://10.0.0.1/a", "iscsi:10.0.0.2::::iqn", ""] {
-        let attempted = |is_ended, now_s| State {
+        let attempted = |stage, now_s| State {
             now_s,
             root: RootPath(root.into()),
-            last: attempt(is_ended, 100),
+            last: attempt(stage, 100),
             ..state("ib0!*")
         };
-        assert_eq!(line(&attempted(false, 110)), "hold", "{root}");
-        assert_eq!(line(&attempted(false, 130)), "before: 30 s, hold");
-        assert_eq!(line(&attempted(true, 130)), "wait");
+        assert_eq!(line(&attempted(Stage::Running, 110)), "hold", "{root}");
+        assert_eq!(line(&attempted(Stage::Running, 130)), "before: 30 s, hold");
+        assert_eq!(line(&attempted(Stage::Ended, 130)), "wait");
     }
 }
 
@@ -249,7 +248,7 @@ fn a_slow_download_stops_the_clock_of_dracut_until_it_ends() {
 fn a_mount_that_does_not_return_is_reported_every_30_s_and_nothing_else_begins() {
     let mut state = State {
         root: RootPath(b"nfs:/a".to_vec()),
-        last: attempt(false, 100),
+        last: attempt(Stage::Running, 100),
         ..state("ib0!* ib1!|eth0")
     };
     let mut reports = Vec::new();
@@ -328,15 +327,15 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
     }
     for (interfaces, last, expected) in [
         ("ib0!*", None, false),
-        ("ib0!*", attempt(false, 0), false),
-        ("ib0!*", attempt(true, 0), true),
+        ("ib0!*", attempt(Stage::Running, 0), false),
+        ("ib0!*", attempt(Stage::Ended, 0), true),
         ("ib0!*", connect(0), true),
         ("ib0!* ib1!", connect(0), false),
-        ("ib0!* ib1!", attempt(true, 0), false),
-        ("ib0!* ib1", attempt(true, 0), true),
+        ("ib0!* ib1!", attempt(Stage::Ended, 0), false),
+        ("ib0!* ib1", attempt(Stage::Ended, 0), true),
         // The boot does not wait for a held turn of another network module until the turn begins.
         ("|eth0", None, true),
-        ("|eth0", attempt(false, 0), false),
+        ("|eth0", attempt(Stage::Running, 0), false),
     ] {
         let state = State {
             last: last.clone(),
@@ -346,11 +345,11 @@ fn the_boot_goes_on_when_the_verdict_and_all_turns_allow_it() {
     }
     for (root, is_mounted, last, expected) in [
         ("xcat", true, None, true),
-        ("xcat", true, attempt(false, 0), false),
-        ("xcat", true, attempt(true, 0), true),
+        ("xcat", true, attempt(Stage::Running, 0), false),
+        ("xcat", true, attempt(Stage::Ended, 0), true),
         // It is there as a whole, and the attempt may never return.
-        ("nfs4:10.0.0.2:/", true, attempt(false, 0), true),
-        ("nfs4:10.0.0.2:/", false, attempt(false, 0), false),
+        ("nfs4:10.0.0.2:/", true, attempt(Stage::Running, 0), true),
+        ("nfs4:10.0.0.2:/", false, attempt(Stage::Running, 0), false),
     ] {
         let state = State {
             last: last.clone(),

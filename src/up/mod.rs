@@ -214,25 +214,57 @@ const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 struct Alarms {
     deadline: Instant,
     alarm: Alarm,
-    /// SIGTERM; none while it ends the program.
-    terminate: Option<Signal>,
+    /// The signals that end the walk with a verdict; none while they end the program.
+    stop: Option<Stop>,
 }
 
 impl Alarms {
-    fn new(deadline: Instant, terminate: Option<Signal>) -> Result<Alarms> {
+    fn new(deadline: Instant, stop: Option<Stop>) -> Result<Alarms> {
         Ok(Alarms {
             deadline,
-            terminate,
+            stop,
             alarm: Alarm::new().map_err(|e| Error::io("timer", "cannot be created", &e))?,
         })
     }
 
-    async fn terminated(terminate: &mut Option<Signal>) {
-        match terminate {
-            Some(signal) => {
-                signal.recv().await;
-            }
+    async fn stopped(stop: &mut Option<Stop>) -> &'static str {
+        match stop {
+            Some(stop) => stop.signal().await,
             None => std::future::pending().await,
+        }
+    }
+}
+
+/// The signals that end the walk with a verdict.
+struct Stop {
+    terminate: Signal,
+    /// Control-C of a person. In a run of the boot the shell has set it to be ignored.
+    interrupt: Option<Signal>,
+}
+
+impl Stop {
+    fn listen(is_of_boot: bool) -> Result<Stop> {
+        let listen = |kind, name: &str| {
+            signal(kind).map_err(|e| Error::io(name, "handler cannot be installed", &e))
+        };
+        let interrupt = (!is_of_boot).then(|| listen(SignalKind::interrupt(), "SIGINT"));
+        Ok(Stop {
+            terminate: listen(SignalKind::terminate(), "SIGTERM")?,
+            interrupt: interrupt.transpose()?,
+        })
+    }
+
+    /// The name of the next signal.
+    async fn signal(&mut self) -> &'static str {
+        let interrupted = async {
+            match &mut self.interrupt {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = interrupted => "SIGINT",
         }
     }
 }
@@ -286,7 +318,7 @@ impl<'p, 'l> Walk<'p, 'l> {
     }
 
     /// Does what is possible until the command line is complete. There is no verdict and no deadline,
-    /// and SIGTERM ends the program.
+    /// and a signal ends the program.
     async fn until_complete(&mut self, complete: impl Future<Output = ()>) -> Result<()> {
         let mut alarms = Alarms::new(Instant::now() + UNLIMITED, None)?;
         let mut complete = pin!(complete);
@@ -320,9 +352,8 @@ impl<'p, 'l> Walk<'p, 'l> {
         if start.complete_ns.is_some() {
             journal.mark_span(Phase::Hooks, "", start.started_ns, start.complete_ns);
         }
-        let terminate = signal(SignalKind::terminate())
-            .map_err(|e| Error::io("SIGTERM", "handler cannot be installed", &e))?;
-        let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(terminate))?;
+        let stop = Stop::listen(start.is_of_boot)?;
+        let mut alarms = Alarms::new(self.began + self.plan.timeout, Some(stop))?;
         let lingers = in_initramfs(self.machine.root);
         let mut is_stopped = false;
         loop {
@@ -385,9 +416,8 @@ impl<'p, 'l> Walk<'p, 'l> {
         while !self.wait(alarms, None).await {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            // What was handed over stays while a required link is down, and what another run (a person's) handed
-            // over since.
-            if report.satisfied && self.files.are_ours() {
+            // What another run (a person's) handed over since stays.
+            if self.files.are_ours() {
                 self.tell(Outcome::Verified, &facts, &report).await?;
             }
         }
@@ -439,7 +469,7 @@ impl<'p, 'l> Walk<'p, 'l> {
     }
 
     /// Waits until there is a reason to look again; `line` is the time of the next line about the wait.
-    /// True if the reason is SIGTERM.
+    /// True if the reason is a signal.
     async fn wait(&mut self, alarms: &mut Alarms, line: Option<Instant>) -> bool {
         let safety = self.sight.looked() + self.parts.watch.interval(self.sight.is_any_silent());
         // An event may be lost: these looks are at everything.
@@ -454,8 +484,8 @@ impl<'p, 'l> Walk<'p, 'l> {
                 wake = self.parts.changed() => if wake == Wake::Wait { continue },
                 () = self.machine.net.changed() => {}
                 () = alarms.alarm.rings(next) => {}
-                () = Alarms::terminated(&mut alarms.terminate) => {
-                    log::info!("stopped by SIGTERM");
+                signal = Alarms::stopped(&mut alarms.stop) => {
+                    log::info!("stopped by {signal}");
                     return true;
                 }
             }

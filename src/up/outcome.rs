@@ -184,7 +184,8 @@ impl Files {
     }
 
     /// Writes the files when they would say something new. Once the hooks were told, the boot has gone
-    /// on, and a file that cannot be written is a line in the log.
+    /// on, and a file that cannot be written is a line in the log. While a required link is down afterwards,
+    /// only the leases are written: the rest stays as it was handed over.
     pub fn tell(
         &mut self,
         outcome: Outcome,
@@ -192,12 +193,34 @@ impl Files {
         journal: &mut Journal,
     ) -> Result<()> {
         let was_announced = self.announced.is_some();
-        match self.write(outcome, source, journal) {
+        let is_lost = self.is_verified() && !source.report.satisfied;
+        let written = match is_lost {
+            true => self.write_leases(source),
+            false => self.write(outcome, source, journal),
+        };
+        match written {
             Err(error) if was_announced => {
                 log::error!("{error}");
                 Ok(())
             }
             result => result,
+        }
+    }
+
+    /// Replaces the leases in the state.
+    fn write_leases(&self, source: &Source<'_>) -> Result<()> {
+        let Some(before) = handover::read_state(source.root)? else {
+            return Ok(());
+        };
+        let state = State {
+            dhcp: leases4(source),
+            dhcp6: leases6(source),
+            information: source.information.clients.progress(),
+            ..before.clone()
+        };
+        match state == before {
+            true => Ok(()),
+            false => handover::write_state(&self.directory, &state),
         }
     }
 
@@ -304,24 +327,6 @@ fn state(
     reason: Option<String>,
 ) -> State {
     let handover = source.plan.handover.as_ref();
-    let v4 = source
-        .facts
-        .dhcp
-        .iter()
-        .map(|progress| v4::progress::Progress {
-            routes: requested_routes(source, &progress.interface, false),
-            addresses: requested_addresses(source, &progress.interface, false),
-            ..progress.clone()
-        });
-    let v6 = source
-        .facts
-        .dhcp6
-        .iter()
-        .map(|progress| v6::progress::Progress {
-            routes: requested_routes(source, &progress.interface, true),
-            addresses: requested_addresses(source, &progress.interface, true),
-            ..progress.clone()
-        });
     State {
         schema: SCHEMA,
         ibboot: env!("CARGO_PKG_VERSION").to_owned(),
@@ -330,13 +335,35 @@ fn state(
         reason,
         handover: handover.map(|to| to.value),
         links: links(source.report, source.facts, journal.marks()),
-        dhcp: v4.collect(),
-        dhcp6: v6.collect(),
+        dhcp: leases4(source),
+        dhcp6: leases6(source),
         information: source.information.clients.progress(),
         silent: silent(source.facts),
         failures: journal.failures().to_vec(),
         marks: journal.marks_until(source.report.taken_ns),
     }
+}
+
+/// The leases, with what the command line requests on their interfaces.
+fn leases4(source: &Source<'_>) -> Vec<v4::progress::Progress> {
+    let found = source.facts.dhcp.iter();
+    let leases = found.map(|progress| v4::progress::Progress {
+        routes: requested_routes(source, &progress.interface, false),
+        addresses: requested_addresses(source, &progress.interface, false),
+        ..progress.clone()
+    });
+    leases.collect()
+}
+
+/// The same for DHCPv6.
+fn leases6(source: &Source<'_>) -> Vec<v6::progress::Progress> {
+    let found = source.facts.dhcp6.iter();
+    let leases = found.map(|progress| v6::progress::Progress {
+        routes: requested_routes(source, &progress.interface, true),
+        addresses: requested_addresses(source, &progress.interface, true),
+        ..progress.clone()
+    });
+    leases.collect()
 }
 
 /// What the command line requests on an interface.

@@ -336,8 +336,8 @@ fn a_slow_download_stops_the_clock_of_dracut() {
                 "5.00: 7",
                 "6.00: 0",
                 "35.00: 0",
-                "<3>ibboot: ib0: livenet:http://10.0.0.2/a.img: the boot waits for dracut, which has worked on \
-                 this for 30 s",
+                "<3>ibboot: ib0: livenet:http://10.0.0.2/a.img: the boot waits: dracut has been \
+                 downloading, unpacking or logging in for 30 s",
                 "ended: 7"
             ]
         );
@@ -389,5 +389,25 @@ fn hooks_of_settled_come_before_those_of_online() {
          late\nonline ib0\nnetroot ib0\nsettled\nfinished\n\
          between\nsettled\nemergency_shell ibboot: no cable\nonline ib0\nnetroot ib0\nfinished\n\
          never\nonline ib0\nnetroot ib0\nfinished\n",
+    );
+}
+
+/// A shell that was killed, or that could not write its end (a full /run), must not hold the boot for ever.
+#[test]
+fn an_attempt_whose_shell_is_gone_has_ended() {
+    let script = format!(
+        "{ONLINE} netroot=livenet:http://10.0.0.2/a.img
+        echo 'online ib0' > /run/ibboot/interfaces
+        turn; echo 'running 5 ib0: livenet:http://10.0.0.2/a.img' > /run/ibboot/netroot
+        main_loop=7; uptime 9.00; source_hook job; echo \"lost: $main_loop\"; cat /run/ibboot/netroot
+        (source_hook finished) && echo finished
+        echo 'running 9 ib0: livenet:http://10.0.0.2/a.img' > /run/ibboot/netroot; rm /run/ibboot/online-ib0
+        uptime 12.00; turn; cat /run/ibboot/netroot"
+    );
+    plays(
+        "lost end",
+        &script,
+        "online ib0\nnetroot ib0\nfinished\nlost: 7\nended 9 ib0: livenet:http://10.0.0.2/a.img\nfinished\n\
+         online ib0\nnetroot ib0\nfinished\nended 12 ib0: livenet:http://10.0.0.2/a.img\n",
     );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end of `up`: a verdict, a crash, a hang, and what the boot does then.
 
-use crate::stage::{SHELLS, play_in, plays};
+use crate::stage::{ONLINE, SHELLS, play_in, plays};
 
 #[test]
 fn the_switch_to_the_real_root_waits_for_no_loader() {
@@ -217,4 +217,54 @@ fn no_profile_of_an_interface_of_ibboot_is_made_by_dracuts_module_ifcfg() {
             assert_eq!(found, expected, "{shell:?}");
         }
     }
+}
+
+/// With a full /run only the name of the result can be written.
+#[test]
+fn an_empty_result_has_the_action_of_onfail() {
+    let script = |onfail: &str, then: &str| {
+        format!(
+            "{ONLINE} cmdline rd.ib=1 {onfail}; source_hook cmdline; : > /run/ibboot/result
+            (source_hook finished) || echo held; {then}"
+        )
+    };
+    let reason = "ibboot: ibboot up: /run/ibboot/result cannot be read";
+    for (onfail, then, expected) in [
+        ("", "source_hook job", String::new()),
+        (
+            "rd.ib.onfail=shell",
+            "source_hook job; (source_hook finished) && echo on",
+            format!("held\nemergency_shell {reason}\non\n"),
+        ),
+        (
+            "rd.ib.onfail=reboot",
+            "reboot() { echo reboot; }; source_hook job; sed 's/in [0-9]* s/in N s/' /dev/kmsg",
+            format!(
+                "held\nreboot\n<3>ibboot: rebooting in N s: {}\n",
+                &reason[8..]
+            ),
+        ),
+    ] {
+        plays(
+            &format!("empty, {onfail}"),
+            &script(onfail, then),
+            &expected,
+        );
+    }
+}
+
+/// Without systemd cleanup.sh must find the process that is still running.
+#[test]
+fn a_hung_up_is_stopped_before_the_real_root() {
+    let script = "cmdline rd.ib=1 rd.ib.timeout=40; source_hook cmdline
+        ln -s /bin/sleep \"$3/sbin/hung\"
+        trap '' TERM; \"$3/sbin/hung\" 60 & hung=$!; trap - TERM; echo \"$hung\" > /run/ibboot/up.pid
+        uptime 300.00; source_hook job; uptime 370.00; source_hook job; result
+        printf '#!/bin/sh\\n' > \"$3/sbin/nothing\"; chmod +x \"$3/sbin/nothing\"; ln -sf \"$3/sbin/nothing\" \"$3/sbin/ibboot\"
+        source_hook cleanup; wait \"$hung\" 2> /dev/null; echo \"stopped: $?\"";
+    plays(
+        "hung, without systemd",
+        script,
+        "result: failed continue|ibboot up: no verdict: still running 30 s after its deadline|\nstopped: 137\n",
+    );
 }
