@@ -2,8 +2,9 @@
 //! The ARP probes of a program whose decoder does not work, in a network of its own. Needs root;
 //! without root the test reports that it was skipped.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod pace;
 mod skip;
 
 use std::net::Ipv4Addr;
@@ -62,7 +63,9 @@ fn an_address_stays_unproven_while_no_answer_is_decoded() {
     assert!(!claims.is_settled());
     assert_eq!(found(&claims), (Vec::new(), Vec::new()));
     for _ in 0..2 {
+        let mut limit = pace::Limit::seconds(20);
         while !claims.is_open(hardware.index, address) {
+            assert!(!limit.is_over(), "no end of the probe");
             let due = claims.due().unwrap();
             std::thread::sleep(due.duration_since(tokio::time::Instant::now()));
             claims.listen();

@@ -158,6 +158,11 @@ fn effects(name: &Path, text: &str) -> Vec<&'static str> {
         "SystemTime::now",
         "boottime_ns",
         "std::fs",
+        "std::env",
+        "std::process",
+        "system::net",
+        "OpenOptions",
+        "File::open",
     ];
     all.into_iter()
         .filter(|effect| is_pure && has(effect))

@@ -73,7 +73,7 @@ impl Brake {
             return None;
         }
         if self.logged.is_empty() {
-            self.since_ns = now_ns;
+            (self.since_ns, self.is_loose) = (now_ns, false);
         }
         self.logged.push(kind);
         Some(if self.logged.len() == KINDS {
@@ -110,5 +110,13 @@ mod tests {
         assert_eq!(brake.pass(6 + WINDOW, "a", String::new()), None);
         let again = brake.pass(7 + WINDOW, "a", "a".to_owned());
         assert_eq!(again.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_lease_before_the_first_line_does_not_open_the_brake() {
+        let mut brake = Brake::default();
+        brake.loosen();
+        assert_eq!(brake.pass(7, "a", "a".to_owned()).as_deref(), Some("a"));
+        assert_eq!(brake.pass(7 + WINDOW, "a", String::new()), None);
     }
 }

@@ -253,7 +253,7 @@ impl Leases {
         }))
     }
 
-    /// Replaces the leases in one step (0600: a root path of DHCP may contain a password).
+    /// Replaces the leases in one step. The mode is 0600, as [`super::STATE_MODE`].
     pub fn write(&self, kept: &Kept) -> Result<()> {
         let text = super::json(kept)?;
         self.directory

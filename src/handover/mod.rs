@@ -39,8 +39,8 @@ pub use leases::{Entry, KEPT, Kept, Leases as LeaseDirectory, read as read_kept}
 pub const DIRECTORY: &str = "/run/ibboot";
 /// The links that were brought up and verified: [`State`].
 pub const STATE: &str = "state.json";
-/// File mode of [`STATE`]: the DHCP options in it may contain secrets, so only root reads it. The
-/// other files contain no secret; all users may read them (0644).
+/// File mode of [`STATE`]: only root reads the answers of DHCP servers. Secrets are left out when the file is
+/// written (`redact`); the mode is a second barrier. All users may read the other files (0644).
 pub const STATE_MODE: u32 = 0o600;
 /// The expectation of `ibboot check`: [`Expectation`].
 pub const EXPECTED: &str = "expected.json";
@@ -355,8 +355,7 @@ pub fn read_state(root: &Root) -> Result<Option<State>> {
 }
 
 /// Like [`read_state`], for a service with its own user, which gets the file from the service
-/// manager (`LoadCredential=`, systemd.exec(5)): a root path in the file may contain a password, so
-/// only root can read the file.
+/// manager (`LoadCredential=`, systemd.exec(5)): only root can read the file ([`STATE_MODE`]).
 pub fn state_for_service(root: &Root) -> Result<Option<State>> {
     let Some(directory) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
         return read_state(root);

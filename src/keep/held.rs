@@ -562,7 +562,8 @@ impl Held {
         let (index, name) = (self.place.index, &netdev.ifname);
         let mut stay = None;
         let mut addresses = Vec::new();
-        for (done_before, change) in changes.iter().enumerate() {
+        let mut done = 0_usize;
+        for change in changes {
             // New routes come before old ones go.
             if let Setting::RemoveRoute(old) = change
                 && stay
@@ -589,7 +590,8 @@ impl Held {
                     if let Setting::AddRoute(route, _) = change {
                         self.refused.retain(|refused| refused != route);
                     }
-                    if done_before < SHOWN {
+                    done += 1;
+                    if done <= SHOWN {
                         log::log!(level, "{name}: {words}, as the server requests");
                     }
                 }
@@ -610,8 +612,8 @@ impl Held {
             }
         }
         self.client.retain(stay.unwrap_or_default(), addresses);
-        if changes.len() > SHOWN {
-            let more = changes.len().saturating_sub(SHOWN);
+        let more = done.saturating_sub(SHOWN);
+        if more > 0 {
             log::log!(level, "{name}: {more} more changes, as the server requests");
         }
     }

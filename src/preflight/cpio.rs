@@ -100,7 +100,7 @@ fn number(header: &[u8; HEADER], place: usize) -> io::Result<u32> {
     number.ok_or_else(|| invalid("a cpio header is damaged"))
 }
 
-/// A path without `/`, `./` and `..` in front; the archive names nothing outside of its root.
+/// A path without `.`, `..` and empty parts: the archive names nothing outside of its root.
 fn plain(name: &str) -> String {
     let parts = name
         .split('/')
@@ -122,7 +122,9 @@ impl Files {
             let (mode, size) = (number(&header, 1)?, number(&header, 6)?);
             let length = number(&header, 11)?;
             if length == 0 || length > NAME {
-                return Err(invalid("a file name in the cpio archive is too long"));
+                return Err(invalid(
+                    "the length of a file name in the cpio archive is invalid",
+                ));
             }
             let name = archive.vector(length)?;
             archive.align()?;
@@ -314,7 +316,7 @@ pub mod tests {
         long[94..102].copy_from_slice(b"00010000");
         assert_eq!(
             read(&long).unwrap_err().to_string(),
-            "a file name in the cpio archive is too long"
+            "the length of a file name in the cpio archive is invalid"
         );
         let mut large = whole.clone();
         large[54..62].copy_from_slice(b"f0000000");

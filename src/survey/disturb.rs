@@ -41,13 +41,13 @@ pub struct Record {
     pub claims: Vec<Claim>,
 }
 
-/// The port that the user names; an error if the port is in use.
+/// The port that the user names, with the index of its device in NETLINK_RDMA; an error if the port is in use.
 pub fn unused<'f>(
     request: &Disturbance,
     root: &Root,
-    rdma: Option<&Rdma>,
+    rdma: Option<&'f Rdma>,
     facts: &'f Facts,
-) -> Result<PortRef<'f>> {
+) -> Result<(PortRef<'f>, &'f Rdma, u32)> {
     let known: Vec<String> = facts.ports().map(|port| port.name()).collect();
     let port = facts
         .ports()
@@ -84,7 +84,7 @@ pub fn unused<'f>(
     };
     let uses = touched.uses();
     if uses.is_empty() {
-        Ok(port)
+        Ok((port, rdma, index))
     } else {
         refuse(format!("the port is in use: {}", uses.join(", ")))
     }
@@ -135,12 +135,9 @@ pub async fn disturb(
     rdma: Option<&Rdma>,
     facts: &Facts,
 ) -> Result<Record> {
-    let port = unused(request, root, rdma, facts)?;
+    let (port, rdma, index) = unused(request, root, rdma, facts)?;
     let mut recorder = Recorder::open(port.port.port)?;
     let mut record = Record::default();
-    let Some((rdma, index)) = rdma.zip(port.device.ifindex) else {
-        return Ok(record);
-    };
     let opened = recorder.open_port(rdma, index);
     let what = "the uverbs file is opened";
     record.claims.push(Claim::new(port.name(), what, opened));

@@ -228,21 +228,18 @@ fn an_empty_result_has_the_action_of_onfail() {
             (source_hook finished) || echo held; {then}"
         )
     };
-    let reason = "ibboot: ibboot up: /run/ibboot/result cannot be read";
+    let reason = "ibboot up: /run/ibboot/result cannot be read";
     for (onfail, then, expected) in [
         ("", "source_hook job", String::new()),
         (
             "rd.ib.onfail=shell",
             "source_hook job; (source_hook finished) && echo on",
-            format!("held\nemergency_shell {reason}\non\n"),
+            format!("held\nemergency_shell ibboot: {reason}\non\n"),
         ),
         (
             "rd.ib.onfail=reboot",
             "reboot() { echo reboot; }; source_hook job; sed 's/in [0-9]* s/in N s/' /dev/kmsg",
-            format!(
-                "held\nreboot\n<3>ibboot: rebooting in N s: {}\n",
-                &reason[8..]
-            ),
+            format!("held\nreboot\n<3>ibboot: rebooting in N s: {reason}\n"),
         ),
     ] {
         plays(

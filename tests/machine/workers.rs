@@ -227,7 +227,7 @@ fn has_module_index() -> bool {
 }
 
 #[test]
-fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
+fn up_waits_for_no_loader_past_its_deadline_or_a_signal() {
     on_own_run("silent loader", || {
         if !has_module_index() {
             skip::test("silent loader", "the kernel has no overlayfs");
@@ -242,7 +242,11 @@ fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
         listen(&listener, Backlog::new(1).unwrap()).unwrap();
         // No link needs ib_umad.
         let reason = "pci=ffff:00:00.0: no such RDMA port: ";
-        for (timeout_s, is_stopped) in [(1, false), (600, true)] {
+        for (timeout_s, signal) in [
+            (1, None),
+            (600, Some(Signal::SIGTERM)),
+            (600, Some(Signal::SIGINT)),
+        ] {
             let line = format!(
                 "rd.ib.require=pci=ffff:00:00.0 rd.driver.post=ib_umad rd.ib.timeout={timeout_s}"
             );
@@ -260,14 +264,14 @@ fn up_waits_for_no_loader_past_its_deadline_or_sigterm() {
             let length = recv(near, &mut request, MsgFlags::empty()).unwrap();
             let request: Value = serde_json::from_slice(&request[..length]).unwrap();
             assert_eq!(request[1]["Load"]["module"], "ib_umad");
-            if is_stopped {
-                kill(Pid::from_raw(up.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+            if let Some(signal) = signal {
+                kill(Pid::from_raw(up.id().try_into().unwrap()), signal).unwrap();
             }
             let mut limit = pace::Limit::seconds(20);
             let status = loop {
                 match up.try_wait().unwrap() {
                     Some(status) => break status,
-                    None => assert!(!limit.is_over(), "timeout={timeout_s}: up does not end"),
+                    None => assert!(!limit.is_over(), "{signal:?}: up does not end"),
                 }
                 std::thread::sleep(Duration::from_millis(20));
             };
