@@ -357,12 +357,12 @@ pub fn was_started(root: &Root) -> Result<bool> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::dhcp::v4::lease::Lease;
     use crate::dhcp::v6;
 
-    fn progress(index: u32, client: &str, requested_ns: Option<u64>) -> Progress {
+    pub(crate) fn progress(index: u32, client: &str, requested_ns: Option<u64>) -> Progress {
         let lease = requested_ns.map(|requested_ns| {
             let text = format!(
                 r#"{{"address":"10.0.0.{index}","prefix":24,"server":"10.0.0.1","requested_ns":{requested_ns},
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    fn state(dhcp: Vec<Progress>) -> State {
+    pub(crate) fn state(dhcp: Vec<Progress>) -> State {
         let text = r#"{"schema":1,"ibboot":"test","boot_id":null,"outcome":"verified","reason":null,
             "links":[],"failures":[],"marks":[]}"#;
         State {

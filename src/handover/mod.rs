@@ -2,7 +2,7 @@
 //! The files of /run/ibboot, which survive switch_root. Rendering is pure; a write is atomic,
 //! follows no link and leaves either the old file or the new file.
 
-mod leases;
+pub(crate) mod leases;
 
 pub mod dracut;
 pub mod gauges;

@@ -2,6 +2,7 @@
 //! The end: what dracut's hooks are told, and what the real root finds.
 
 use std::fs::File;
+use std::mem::take;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -207,17 +208,13 @@ impl Files {
         }
     }
 
-    /// Replaces the leases in the state.
+    /// Renews the leases in the state.
     fn write_leases(&self, source: &Source<'_>) -> Result<()> {
         let Some(before) = handover::read_state(source.root)? else {
             return Ok(());
         };
-        let state = State {
-            dhcp: leases4(source),
-            dhcp6: leases6(source),
-            information: source.information.clients.progress(),
-            ..before.clone()
-        };
+        let mut state = before.clone();
+        renew(&mut state, source.facts);
         match state == before {
             true => Ok(()),
             false => handover::write_state(&self.directory, &state),
@@ -344,6 +341,33 @@ fn state(
     }
 }
 
+/// Puts what DHCP servers granted since in the place of the leases of a state. A lease that is lost stays: the
+/// keeper asks the server about it.
+fn renew(state: &mut State, facts: &Facts) {
+    for old in &mut state.dhcp {
+        let mut now = facts.dhcp.iter();
+        let new = now.find(|new| new.index == old.index && new.lease.is_some());
+        if let Some(new) = new {
+            *old = v4::progress::Progress {
+                routes: take(&mut old.routes),
+                addresses: take(&mut old.addresses),
+                ..new.clone()
+            };
+        }
+    }
+    for old in &mut state.dhcp6 {
+        let mut now = facts.dhcp6.iter();
+        let new = now.find(|new| new.index == old.index && new.lease.is_some());
+        if let Some(new) = new {
+            *old = v6::progress::Progress {
+                routes: take(&mut old.routes),
+                addresses: take(&mut old.addresses),
+                ..new.clone()
+            };
+        }
+    }
+}
+
 /// The leases, with what the command line requests on their interfaces.
 fn leases4(source: &Source<'_>) -> Vec<v4::progress::Progress> {
     let found = source.facts.dhcp.iter();
@@ -455,10 +479,33 @@ pub fn stillborn(onfail: OnFailure, error: &crate::error::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handover::leases::tests::{progress, state};
     use crate::plan::tests::planned;
     use crate::verify::checks::Id;
     use crate::verify::finding::Finding;
     use crate::wish::expectation::{LinkWish, Target};
+
+    /// While a required link is down, an interface of another one may get a new lease, and that of the
+    /// link itself may be gone.
+    #[test]
+    fn a_lease_in_the_state_follows_its_renewals_and_outlives_its_loss() {
+        let route: Route = Route::default_through("10.0.0.1".parse().unwrap());
+        let asked = Progress {
+            routes: vec![route],
+            ..progress(4, "a", Some(10))
+        };
+        let mut kept = state(vec![asked.clone(), progress(5, "b", Some(10))]);
+        let facts = Facts {
+            dhcp: vec![progress(4, "a", Some(20)), progress(5, "b", None)],
+            ..Facts::default()
+        };
+        renew(&mut kept, &facts);
+        let renewed = Progress {
+            lease: progress(4, "a", Some(20)).lease,
+            ..asked
+        };
+        assert_eq!(kept.dhcp, [renewed, progress(5, "b", Some(10))]);
+    }
 
     fn link(target: &str, finding: Finding) -> LinkReport {
         let wish = LinkWish {
