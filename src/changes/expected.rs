@@ -139,7 +139,7 @@ impl<'a> Interface<'a> {
 
     /// The interface and its index, if it has its name and may have addresses.
     pub fn ready(&self, ground: &Ground) -> Option<(&'a Netdev, u32)> {
-        let netdev = self.netdev.filter(|netdev| ground.is_settled(netdev))?;
+        let netdev = self.netdev.filter(|netdev| ground.is_named(netdev))?;
         let name = self.wish.ifname.as_ref();
         let is_named = name.is_none_or(|name| *name == netdev.ifname);
         let is_own = is_named && self.wish.bond.is_none();

@@ -119,7 +119,7 @@ impl Ground {
     }
 
     /// Whether udev has finished with the interface. An interface that is already up does not wait.
-    pub fn is_settled(&self, netdev: &Netdev) -> bool {
+    pub fn is_named(&self, netdev: &Netdev) -> bool {
         netdev
             .ifindex
             .is_some_and(|index| netdev.up || !self.unnamed.contains(&index))

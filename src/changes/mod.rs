@@ -196,11 +196,11 @@ impl Draft<'_> {
 
     /// Adds the wait for udev, unless the interface may be set up, renamed or used already (true).
     fn settle(&mut self, netdev: &Netdev) -> bool {
-        let is_settled = self.ground.is_settled(netdev);
-        if !is_settled && netdev.ifindex.is_some() {
+        let is_named = self.ground.is_named(netdev);
+        if !is_named && netdev.ifindex.is_some() {
             self.on(netdev, Need::Requested, What::AwaitName);
         }
-        is_settled
+        is_named
     }
 
     fn up(&mut self, netdev: &Netdev) {

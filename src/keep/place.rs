@@ -43,7 +43,7 @@ pub(super) struct Present<'a> {
     /// ours is on the interface.
     pub(super) is_back: bool,
     /// Up with carrier since the last check: another program removed what is missing.
-    pub(super) is_settled: bool,
+    pub(super) worked_since: bool,
     /// Up with carrier now, and down or without carrier in between.
     pub(super) came_up: bool,
     /// The interface came back with the kernel's defaults: no other program sets the interface up.
@@ -82,7 +82,7 @@ impl Place {
         let present = Present {
             netdev,
             is_back,
-            is_settled: works && self.works && !faltered,
+            worked_since: works && self.works && !faltered,
             came_up: works && (!self.works || faltered),
             must_be_set_up: self.is_bare && !netdev.up,
             mtu_before: self.mtu.filter(|_| works && self.is_bare),
@@ -92,7 +92,7 @@ impl Place {
         self.index = index;
         self.identity = Identity::of(netdev).or(self.identity.take());
         (self.is_present, self.works) = (true, works);
-        if present.is_settled {
+        if present.worked_since {
             self.mtu = netdev.mtu;
         }
         Found::Present(present)
@@ -185,7 +185,7 @@ mod tests {
         let mut place = place(&before);
         let quiet = LinkEvents::default();
         assert!(
-            matches!(place.look(&facts(vec![before]), &quiet), Found::Present(t) if t.is_settled)
+            matches!(place.look(&facts(vec![before]), &quiet), Found::Present(t) if t.worked_since)
         );
         assert!(matches!(
             place.look(&facts(vec![]), &quiet),
@@ -208,11 +208,11 @@ mod tests {
             (present.netdev.ifname.as_str(), present.is_back),
             ("ib1", true)
         );
-        assert!(present.came_up && !present.is_settled);
+        assert!(present.came_up && !present.worked_since);
         assert_eq!(present.mtu_before, Some(2044));
         assert_eq!((place.name.as_str(), place.index), ("ib1", 11));
         assert!(
-            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.is_back)
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.worked_since && !t.is_back)
         );
     }
 
@@ -224,7 +224,7 @@ mod tests {
             let facts = facts(vec![netdev.clone()]);
             match place.look(&facts, &LinkEvents::default()) {
                 Found::Vanished | Found::Gone => panic!("it is there"),
-                Found::Present(t) => (t.is_settled, t.came_up, t.must_be_set_up, t.mtu_before),
+                Found::Present(t) => (t.worked_since, t.came_up, t.must_be_set_up, t.mtu_before),
             }
         };
         assert_eq!(look(&before), (true, false, false, None));
@@ -308,19 +308,21 @@ mod tests {
         let lost = LinkEvents::everything();
         let all = facts(vec![netdev.clone()]);
         assert!(
-            matches!(place.look(&all, &quiet), Found::Present(t) if t.is_settled && !t.came_up)
+            matches!(place.look(&all, &quiet), Found::Present(t) if t.worked_since && !t.came_up)
         );
-        assert!(matches!(place.look(&all, &lost), Found::Present(t) if !t.is_settled && t.came_up));
+        assert!(
+            matches!(place.look(&all, &lost), Found::Present(t) if !t.worked_since && t.came_up)
+        );
         let without = Netdev {
             carrier: Some(false),
             ..netdev
         };
         let dark = facts(vec![without]);
         assert!(
-            matches!(place.look(&dark, &quiet), Found::Present(t) if !t.is_settled && !t.came_up)
+            matches!(place.look(&dark, &quiet), Found::Present(t) if !t.worked_since && !t.came_up)
         );
         assert!(
-            matches!(place.look(&all, &quiet), Found::Present(t) if !t.is_settled && t.came_up)
+            matches!(place.look(&all, &quiet), Found::Present(t) if !t.worked_since && t.came_up)
         );
         let unknown = Netdev {
             carrier: None,
@@ -328,7 +330,7 @@ mod tests {
         };
         let unknown = facts(vec![unknown]);
         assert!(
-            matches!(place.look(&unknown, &quiet), Found::Present(t) if !t.is_settled && !t.came_up)
+            matches!(place.look(&unknown, &quiet), Found::Present(t) if !t.worked_since && !t.came_up)
         );
     }
 

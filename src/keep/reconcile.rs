@@ -76,20 +76,20 @@ impl Holdings {
         needed: &[Route],
     ) -> Verdict {
         let had_address = std::mem::replace(&mut self.address, has_address);
-        if !has_address && had_address && present.is_settled && !keep {
+        if !has_address && had_address && present.worked_since && !keep {
             return Verdict::Left;
         }
         let has = |route: &&Route| present.netdev.has_route(route);
         let found: Vec<Route> = routes.iter().filter(has).copied().collect();
         // The kernel removes the routes together with their address.
-        if !present.is_settled || !has_address {
+        if !present.worked_since || !has_address {
             self.removed.clear();
         }
         self.removed.retain(|route| !found.contains(route));
         let missing = routes.iter().filter(|route| !found.contains(route));
         let missing: Vec<Route> = missing.copied().collect();
         let mut left = Vec::new();
-        if present.is_settled && has_address && had_address {
+        if present.worked_since && has_address && had_address {
             left = missing.clone();
             left.retain(|route| self.routes.contains(route) && !needed.contains(route));
             self.removed.extend(&left);
@@ -123,12 +123,12 @@ mod tests {
         }
     }
 
-    fn present(netdev: &Netdev, is_settled: bool) -> Present<'_> {
+    fn present(netdev: &Netdev, worked_since: bool) -> Present<'_> {
         Present {
             netdev,
             is_back: false,
-            is_settled,
-            came_up: !is_settled,
+            worked_since,
+            came_up: !worked_since,
             must_be_set_up: false,
             mtu_before: None,
         }
@@ -148,8 +148,8 @@ mod tests {
         let (whole, bare) = (netdev(&expected), netdev(&[]));
         for keep in [false, true] {
             let mut found = Holdings::handed_over(Vec::new());
-            let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let present = present(netdev, is_settled);
+            let mut look = |netdev: &Netdev, worked_since, has_address| {
+                let present = present(netdev, worked_since);
                 found.compare(&present, has_address, &expected, keep, &[])
             };
             assert_eq!(look(&bare, true, true), set(false, &expected, &[]));
@@ -183,9 +183,9 @@ mod tests {
         let expected = [route("10.8.0.0", 16), route("0.0.0.0", 0)];
         let [way, default] = expected;
         let mut found = Holdings::handed_over(vec![default]);
-        let mut look = |found_routes: &[Route], is_settled| {
+        let mut look = |found_routes: &[Route], worked_since| {
             let netdev = netdev(found_routes);
-            found.compare(&present(&netdev, is_settled), true, &expected, false, &[])
+            found.compare(&present(&netdev, worked_since), true, &expected, false, &[])
         };
         assert_eq!(look(&[way], true), set(false, &[], &[]));
         assert_eq!(look(&[], true), set(false, &[], &[way]));
@@ -240,8 +240,8 @@ mod tests {
         for keep in [false, true] {
             let needed: &[Route] = if keep { &[way] } else { &[] };
             let mut found = Holdings::handed_over(Vec::new());
-            let mut look = |netdev: &Netdev, is_settled, has_address| {
-                let present = present(netdev, is_settled);
+            let mut look = |netdev: &Netdev, worked_since, has_address| {
+                let present = present(netdev, worked_since);
                 found.compare(&present, has_address, &expected, keep, needed)
             };
             assert_eq!(look(&whole, true, true), set(false, &[], &[]));
