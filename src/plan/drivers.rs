@@ -337,7 +337,21 @@ impl Draft<'_> {
 
     /// Whether the module is live, or the image has it and the kernel will load it.
     pub(super) fn can_load(&self, name: &str) -> bool {
-        !self.is_missing(name) && self.barred(name).is_none()
+        !self.is_missing(name) && self.placeholder(name).is_none() && self.barred(name).is_none()
+    }
+
+    /// The file of a module that does nothing: MLNX_OFED and DOCA install one in place of each module that
+    /// does not fit their ib_core (`--build-dummy-mods` of mlnx-ofa_kernel). Such a module needs no other.
+    fn placeholder(&self, name: &str) -> Option<String> {
+        let index = &self.inventory.modules;
+        let is_file = |name: &str| matches!(index.find(name), Found::File(_));
+        let is_without = drivers::uses_ib_core(name)
+            && is_file(IB_CORE)
+            && !index.closure(name).iter().any(|needed| needed == IB_CORE);
+        match index.find(name) {
+            Found::File(file) if is_without => Some(file),
+            _ => None,
+        }
     }
 
     /// Whether the image does not have the module, nor the kernel.
@@ -357,14 +371,13 @@ impl Draft<'_> {
 
     /// Why a module that was refused is not there; its own refusal has the details.
     pub(super) fn why_not(&self, name: &str) -> String {
-        match self.is_missing(name) {
-            true => {
-                format!(
-                    "kernel module {name} is not {}",
-                    self.inventory.modules.place()
-                )
-            }
-            false => format!("the kernel will not load {name}"),
+        if self.is_missing(name) {
+            let place = self.inventory.modules.place();
+            return format!("kernel module {name} is not {place}");
+        }
+        match self.placeholder(name) {
+            Some(_) => format!("kernel module {name} is a placeholder"),
+            None => format!("the kernel will not load {name}"),
         }
     }
 
@@ -374,6 +387,15 @@ impl Draft<'_> {
         if self.is_missing(name) {
             let (place, remedy) = (index.place(), index.remedy(name));
             return Some(format!("kernel module {name} is not {place}; {remedy}"));
+        }
+        if let Some(file) = self.placeholder(name) {
+            let remedy = match drivers::package_of_ofed(name) {
+                Some(package) => format!("install {package}, then build the image again"),
+                None => "this module needs the kernel's own RDMA drivers".to_owned(),
+            };
+            return Some(format!(
+                "{file} is a placeholder of MLNX_OFED or DOCA: it does not use {IB_CORE}; {remedy}"
+            ));
         }
         let Requested { value, origin } = self.barred(name)?;
         Some(match normal(name) == *value {

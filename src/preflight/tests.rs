@@ -718,3 +718,27 @@ fn a_damaged_image_is_one_clear_line() {
     wrong[54] = b'x';
     assert_eq!(why(&wrong), "a cpio header is damaged");
 }
+
+#[test]
+fn a_placeholder_in_an_image_is_refused() {
+    let mut files = whole();
+    let file = format!("{MODULES}/updates/rpcrdma.ko");
+    files.push((file, FILE, b"ELF".to_vec()));
+    for (path, _, content) in &mut files {
+        if path.ends_with("modules.dep") {
+            content.extend(b"updates/rpcrdma.ko:\n");
+        }
+    }
+    let line = format!("{LINE} root=nfs:10.0.0.2:/srv/root,rdma");
+    let found = look_with(&packed(&files), Some(&line)).unwrap();
+    let refusals = found.plan.refusals.iter();
+    assert_eq!(
+        refusals
+            .map(|one| format!("{}: {}", one.object, one.reason))
+            .collect::<Vec<_>>(),
+        [
+            "rpcrdma: /lib/modules/6.1.0-50-amd64/updates/rpcrdma.ko is a placeholder of MLNX_OFED or DOCA: it does not \
+             use ib_core; install mlnx-nfsrdma, then build the image again"
+        ]
+    );
+}

@@ -177,6 +177,21 @@ pub fn may_make_devices(name: &str) -> bool {
         || !(is_rdma_module(name) || binds_hcas(name) || name == BONDING)
 }
 
+/// True for a module that is of no use without ib_core.
+pub fn uses_ib_core(name: &str) -> bool {
+    makes_hcas(name) || name == "rdma_rxe" || package_of_ofed(name).is_some()
+}
+
+/// The package of MLNX_OFED and DOCA that has the module, beside mlnx-ofa_kernel.
+pub fn package_of_ofed(name: &str) -> Option<&'static str> {
+    match name {
+        "rpcrdma" => Some("mlnx-nfsrdma"),
+        "ib_iser" => Some("iser"),
+        "nvme_rdma" => Some("mlnx-nvme"),
+        _ => None,
+    }
+}
+
 /// True for a module that gives programs access to RDMA devices.
 pub fn is_for_programs(name: &str) -> bool {
     FOR_PROGRAMS.contains(&name)
