@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub const MODPROBE: [&str; 4] = [
 /// 1: the kernel loads no module until it is started again (Documentation/admin-guide/sysctl/kernel.rst).
 const MODULES_DISABLED: &str = "/proc/sys/kernel/modules_disabled";
 /// Pauses before another try: EBUSY is temporary while another program's attempt to load the module
-/// fails (kernel/module/main.c, module_patient_check_exists).
+/// fails (kernel/module/main.c, module_patient_check_exists), and so is a lack of memory or of processes.
 const RETRY: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
@@ -63,26 +64,34 @@ pub async fn load(root: &Root, index: &Index, name: &str, parameters: &[String])
     let mut words = KernelWords::from_now();
     let mut pauses = RETRY.iter();
     loop {
-        let printed = run(modprobe, &name, parameters)
-            .await
-            .map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
+        let ended = run(modprobe, &name, parameters).await;
         if is_live(root, &name) {
             return Ok(());
         }
         if let Some(pause) = pauses.next()
-            && is_temporary(&printed, init_state(root, &name).ok().flatten())
+            && is_temporary(&ended, init_state(root, &name).ok().flatten())
         {
             tokio::time::sleep(*pause).await;
             continue;
         }
+        let ended = ended.map_err(|e| Error::io(modprobe, "cannot be run", &e))?;
         let is_disabled = root.text(MODULES_DISABLED).is_ok_and(|value| value == "1");
         let words = kernel_words(index, &name, &mut words);
-        return Err(failure(&name, &printed, &words, is_disabled));
+        return Err(failure(&name, &ended, &words, is_disabled));
     }
 }
 
-/// Runs modprobe to its end. The text is the beginning of what it has printed.
-async fn run(modprobe: &str, name: &str, parameters: &[String]) -> io::Result<String> {
+/// How modprobe has ended.
+#[derive(Debug)]
+struct Ended {
+    /// The signal that killed it.
+    signal: Option<i32>,
+    /// The beginning of what it has printed.
+    printed: String,
+}
+
+/// Runs modprobe to its end.
+async fn run(modprobe: &str, name: &str, parameters: &[String]) -> io::Result<Ended> {
     // Not a pipe: a daemon that an `install` line of modprobe.d has started could hold it open.
     let printed = memory_file()?;
     let mut child = tokio::process::Command::new(modprobe)
@@ -105,13 +114,16 @@ async fn run(modprobe: &str, name: &str, parameters: &[String]) -> io::Result<St
     {
         log::debug!("{name}: the priority of modprobe cannot be lowered: {error}");
     }
-    child.wait().await?;
+    let status = child.wait().await?;
     // A daemon that prints more must not fill the memory.
     fcntl(&printed, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_GROW))?;
     let mut text = vec![0; PRINTED];
     let length = printed.read_at(&mut text, 0)?;
     text.truncate(length);
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(Ended {
+        signal: status.signal(),
+        printed: String::from_utf8_lossy(&text).into_owned(),
+    })
 }
 
 /// A file without a name (memfd_create(2)).
@@ -158,9 +170,16 @@ fn mentions(line: &str, module: &str) -> bool {
         .any(|word| normal(word) == module)
 }
 
-/// Whether the failure is temporary, because another program is loading the module.
-fn is_temporary(output: &str, state: Option<InitState>) -> bool {
+/// Whether the failure is temporary: another program is loading the module, or the machine has no memory
+/// or no process left at the moment.
+fn is_temporary(ended: &io::Result<Ended>, state: Option<InitState>) -> bool {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(e) => return matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM)),
+    };
+    let output = &ended.printed;
     state.is_some()
+        || ended.signal.is_some()
         || output.contains("Device or resource busy")
         || output.contains("Resource temporarily unavailable")
         || output.contains("err -16")
@@ -168,8 +187,12 @@ fn is_temporary(output: &str, state: Option<InitState>) -> bool {
 
 /// Combines the messages of modprobe and of the kernel to one error. An install line of modprobe.d
 /// may print any number of lines. `is_disabled`: [`MODULES_DISABLED`] is 1.
-fn failure(name: &str, output: &str, kernel: &[String], is_disabled: bool) -> Error {
-    let mut found = output
+fn failure(name: &str, ended: &Ended, kernel: &[String], is_disabled: bool) -> Error {
+    let output = &ended.printed;
+    let killed = ended
+        .signal
+        .map(|signal| format!("modprobe was killed by signal {signal}"));
+    let printed = output
         .lines()
         .map(|line| {
             let line = line.trim();
@@ -182,7 +205,10 @@ fn failure(name: &str, output: &str, kernel: &[String], is_disabled: bool) -> Er
         })
         .filter(|line| !line.is_empty())
         .take(LINES)
-        .map(|line| line.chars().take(CHARACTERS).collect::<String>())
+        .map(|line| line.chars().take(CHARACTERS).collect::<String>());
+    let mut found = killed
+        .into_iter()
+        .chain(printed)
         .collect::<Vec<_>>()
         .join(", ");
     if found.is_empty() {
@@ -193,8 +219,18 @@ fn failure(name: &str, output: &str, kernel: &[String], is_disabled: bool) -> Er
     if !words.is_empty() {
         found.push_str(&format!(" (kernel: {})", words.join(" | ")));
     }
-    let of_two_builds =
-        |line: &String| line.contains("disagrees about version") || line.contains("version magic");
+    // Without CONFIG_MODVERSIONS the kernel only misses the symbol. An error -16: the module that has it is
+    // still being loaded (resolve_symbol_wait).
+    let of_two_builds = |line: &String| {
+        line.contains("disagrees about version")
+            || line.contains("version magic")
+            || (line.contains("Unknown symbol") && !line.contains("err -16"))
+    };
+    // An install line may run modprobe, which then has its own words.
+    let is_explained = || {
+        let attempts = output.matches("could not insert").count();
+        attempts > 1 || kernel.iter().any(|line| mentions(line, name))
+    };
     let hint = if kernel.iter().any(of_two_builds) {
         "the image mixes modules of two builds: rebuild the image"
     } else if output.contains("Key was rejected") || output.contains("Required key not available") {
@@ -206,7 +242,11 @@ fn failure(name: &str, output: &str, kernel: &[String], is_disabled: bool) -> Er
         "kernel.modules_disabled is 1: this kernel loads no module until the next boot"
     } else if output.contains("Operation not permitted") {
         "check the command line for module_blacklist=, and the kernel for lockdown"
-    } else if output.trim().is_empty() || output.contains("running install command") {
+    } else if ended.signal.is_some() {
+        "see dmesg"
+    } else if output.trim().is_empty()
+        || (output.contains("running install command") && !is_explained())
+    {
         "look for an install line of this module in modprobe.d"
     } else {
         "see dmesg"
@@ -225,6 +265,13 @@ mod tests {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
+    fn ended(printed: &str) -> Ended {
+        Ended {
+            signal: None,
+            printed: printed.to_owned(),
+        }
+    }
+
     #[tokio::test]
     async fn a_daemon_of_an_install_line_is_not_awaited() {
         let dir = tempfile::tempdir().unwrap();
@@ -234,7 +281,7 @@ mod tests {
         let parameters = ["a=1".to_owned()];
         let run = run("/bin/sh", script.to_str().unwrap(), &parameters);
         let printed = tokio::time::timeout(Duration::from_secs(10), run).await;
-        let printed = printed.unwrap().unwrap();
+        let printed = printed.unwrap().unwrap().printed;
         let daemon = printed.strip_suffix(" a=1\n").unwrap().parse().unwrap();
         kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
     }
@@ -244,7 +291,7 @@ mod tests {
         let (line, word) = ("a".repeat(5000) + "\n", "mlx5_core: b".to_owned());
         let error = failure(
             "mlx5_core",
-            &line.repeat(5000),
+            &ended(&line.repeat(5000)),
             &vec![word.clone(); 5000],
             false,
         );
@@ -257,7 +304,7 @@ mod tests {
     fn a_failure_quotes_modprobe_and_the_kernel() {
         let error = failure(
             "mlx5_core",
-            "modprobe: ERROR: could not insert 'mlx5_core': Invalid argument\n",
+            &ended("modprobe: ERROR: could not insert 'mlx5_core': Invalid argument\n"),
             &["mlx5_core: disagrees about version of symbol mlxfw_firmware_flash".to_owned()],
             false,
         );
@@ -273,6 +320,11 @@ mod tests {
     fn the_hint_of_a_failure_fits_its_cause() {
         let builds = "the image mixes modules of two builds: rebuild the image";
         let line = "look for an install line of this module in modprobe.d";
+        let install = "modprobe: ERROR: ../libkmod/libkmod-module.c:1047 command_do() Error running install \
+                       command '/bin/false' for module mlx5_ib: retcode 1\n\
+                       modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument\n";
+        let unknown = "modprobe: ERROR: could not insert 'mlx5_ib': Unknown symbol in module, or unknown parameter (see dmesg)\n";
+        let of_bluefield = &[unknown, install].concat();
         for (output, kernel, hint) in [
             (
                 "modprobe: ERROR: could not insert 'mlx5_ib': Exec format error\n",
@@ -302,11 +354,27 @@ mod tests {
             ("", "", line),
             // install mlx5_ib /bin/false, kmod 30
             (
-                "modprobe: ERROR: ../libkmod/libkmod-module.c:1047 command_do() Error running install \
-                 command '/bin/false' for module mlx5_ib: retcode 1\n\
-                 modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument\n",
-                "",
+                install,
+                // The dependencies were loaded before.
+                "mlx5_core 0000:81:00.0: firmware version: 20.31.1014",
                 line,
+            ),
+            // install mlx5_ib /sbin/modprobe --ignore-install mlx5_ib && /sbin/mlnx_bf_configure
+            (of_bluefield, "", "see dmesg"),
+            (
+                of_bluefield,
+                "mlx5_ib: Unknown symbol ib_alloc (err -2)",
+                builds,
+            ),
+            (
+                install,
+                "mlx5_ib: module verification failed: signature and/or required key missing",
+                "see dmesg",
+            ),
+            (
+                unknown,
+                "mlx5_ib: Unknown symbol mlx5_core_create_cq (err -16)",
+                "see dmesg",
             ),
             (
                 "modprobe: ERROR: could not insert 'mlx5_ib': Cannot allocate memory\n",
@@ -314,11 +382,11 @@ mod tests {
                 "see dmesg",
             ),
         ] {
-            let error = failure("mlx5_ib", output, &[kernel.to_owned()], false);
+            let error = failure("mlx5_ib", &ended(output), &[kernel.to_owned()], false);
             assert_eq!(error.hint.as_deref(), Some(hint), "{output}");
         }
         let denied = "modprobe: ERROR: could not insert 'mlx5_ib': Operation not permitted\n";
-        let error = failure("mlx5_ib", denied, &[], true);
+        let error = failure("mlx5_ib", &ended(denied), &[], true);
         assert_eq!(
             error.to_string(),
             "mlx5_ib: kernel module cannot be loaded: could not insert 'mlx5_ib': Operation not permitted; \
@@ -351,6 +419,7 @@ mod tests {
 
     #[test]
     fn a_failure_beside_another_loader_is_temporary() {
+        let is_temporary = |output: &str, state| is_temporary(&Ok(ended(output)), state);
         assert!(is_temporary(
             "could not insert 'x': Device or resource busy",
             None
@@ -360,5 +429,27 @@ mod tests {
             "could not insert 'x': Exec format error",
             None
         ));
+    }
+
+    #[tokio::test]
+    async fn a_lack_of_memory_or_of_processes_is_temporary() {
+        for (errno, expected) in [
+            (libc::EAGAIN, true),
+            (libc::ENOMEM, true),
+            (libc::EACCES, false),
+        ] {
+            let error = Err(io::Error::from_raw_os_error(errno));
+            assert_eq!(is_temporary(&error, None), expected, "{errno}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        fs::write(&script, "kill -9 $$\n").unwrap();
+        let killed = run("/bin/sh", script.to_str().unwrap(), &[]).await;
+        assert!(is_temporary(&killed, None), "{killed:?}");
+        let error = failure("mlx5_ib", &killed.unwrap(), &[], false);
+        assert_eq!(
+            error.to_string(),
+            "mlx5_ib: kernel module cannot be loaded: modprobe was killed by signal 9; see dmesg"
+        );
     }
 }
