@@ -463,7 +463,7 @@ pub fn functions(
             let devices: Vec<String> = devices.map(|device| device.ifname.clone()).collect();
             found.push(Function {
                 pcie: (!devices.is_empty())
-                    .then(|| pcie::link(look, address))
+                    .then(|| pcie::link(look, address, *id))
                     .flatten(),
                 devices,
                 ..function(look, address, *id, driver, sibling)

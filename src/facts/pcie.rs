@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The PCI Express link between an HCA and its slot (drivers/pci/pci-sysfs.c: current_link_speed,
+//! The PCI Express link between a card and its slot (drivers/pci/pci-sysfs.c: current_link_speed,
 //! current_link_width, max_link_speed, max_link_width).
 
 use std::fmt;
@@ -11,6 +11,10 @@ use crate::system::pci::{PCI, PciId};
 
 /// The vendor of the devices that QEMU makes up (Red Hat).
 const QEMU: u32 = 0x1b36;
+/// The class of a bridge between PCI buses.
+const BRIDGE: u16 = 0x0604;
+/// More bridges than one card has above a function: a port of its switch, and the port towards the slot.
+const BRIDGES_OF_CARD: usize = 4;
 
 /// Speed and width of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,13 +32,13 @@ impl fmt::Display for Pcie {
     }
 }
 
-/// The link of a function as it is, and the best link that both of its ends allow.
+/// The link of a card as it is, and the best link that both of its ends allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PcieLink {
     /// The link now.
     pub current: Pcie,
-    /// The lower maximum of the function and of the port of its slot: a card with 16 lanes in a slot
-    /// with 8 lanes is not degraded.
+    /// The lower maximum of the card and of the port of its slot: a card with 16 lanes in a slot with 8
+    /// lanes is not degraded.
     pub possible: Pcie,
 }
 
@@ -45,25 +49,40 @@ impl PcieLink {
     }
 }
 
-/// The link of a function; none if an end is unknown: a virtual machine may show no slot, or one that QEMU
-/// makes up, and a virtual function has no link.
-pub(super) fn link(look: &mut Look<'_>, address: &str) -> Option<PcieLink> {
-    let (bus, _) = address.rsplit_once(':')?;
-    let slot = look.link_name(&format!("/sys/class/pci_bus/{bus}/device"))?;
-    // QEMU's slot has 32 lanes of 16 GT/s, whatever that of the host has (hw/pci-bridge/gen_pcie_root_port.c).
-    let modalias = look.constant(&format!("{PCI}/{slot}/modalias"));
-    // One that is not known may be QEMU's.
-    if PciId::parse(&modalias?)?.vendor == QEMU {
-        return None;
-    }
-    let ends = [pcie(look, address, "max")?, pcie(look, &slot, "max")?];
+/// The link between the card of a function and its slot; none if an end is unknown: a virtual machine may
+/// show no slot, or one that QEMU makes up, and a virtual function has no link.
+pub(super) fn link(look: &mut Look<'_>, address: &str, id: PciId) -> Option<PcieLink> {
+    let (card, slot) = ends(look, address, id)?;
+    let ends = [pcie(look, &card, "max")?, pcie(look, &slot, "max")?];
     Some(PcieLink {
-        current: pcie(look, address, "current")?,
+        current: pcie(look, &card, "current")?,
         possible: Pcie {
             speed: ends.iter().map(|end| end.speed).min()?,
             width: ends.iter().map(|end| end.width).min()?,
         },
     })
+}
+
+/// The device of the card that is next to the slot, and the port of the slot. A card of NVIDIA may have a
+/// PCI Express switch between its functions and the slot.
+fn ends(look: &mut Look<'_>, address: &str, function: PciId) -> Option<(String, String)> {
+    let mut card = address.to_owned();
+    for _ in 0..=BRIDGES_OF_CARD {
+        let (bus, _) = card.rsplit_once(':')?;
+        let bridge = look.link_name(&format!("/sys/class/pci_bus/{bus}/device"))?;
+        let modalias = look.constant(&format!("{PCI}/{bridge}/modalias"));
+        // One that is not known may be QEMU's: its slot has 32 lanes of 16 GT/s, whatever that of the host
+        // has (hw/pci-bridge/gen_pcie_root_port.c).
+        let id = PciId::parse(&modalias?)?;
+        if id.vendor == QEMU {
+            return None;
+        }
+        if !(function.is_of_nvidia() && id.is_of_nvidia() && id.class == BRIDGE) {
+            return Some((card, bridge));
+        }
+        card = bridge;
+    }
+    None
 }
 
 fn pcie(look: &mut Look<'_>, address: &str, which: &str) -> Option<Pcie> {
