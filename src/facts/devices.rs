@@ -305,7 +305,9 @@ fn complete_port(
     reported: Option<&netlink::Port>,
 ) {
     let base = format!("{device}/ports/{}", port.port);
-    port.rate = look.parsed(&format!("{base}/rate"), parse::rate);
+    port.rate = look
+        .parsed(&format!("{base}/rate"), parse::rate_if_any)
+        .flatten();
     port.pkeys = pkeys(look, &base);
     // Each read of a state file in sysfs queries the driver, on mlx5 with a firmware command.
     if let Some(reported) = reported {

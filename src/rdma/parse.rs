@@ -77,6 +77,14 @@ pub fn rate(raw: &str) -> Result<Rate> {
     rate_parts(text).ok_or_else(|| ParseError::new("rate", raw))
 }
 
+/// `ports/N/rate`, none for `0 GB/sec`: so MLNX_OFED writes that a port has neither speed nor width.
+pub fn rate_if_any(raw: &str) -> Result<Option<Rate>> {
+    match raw.trim() {
+        "0 GB/sec" => Ok(None),
+        _ => rate(raw).map(Some),
+    }
+}
+
 fn rate_parts(text: &str) -> Option<Rate> {
     let (amount, rest) = text.split_once(" Gb/sec (")?;
     let (whole, half) = match amount.strip_suffix(".5") {
@@ -278,6 +286,18 @@ mod tests {
             "4294967296 Gb/sec (4X HDR)",
         ] {
             assert_eq!(rate(raw), refused("rate", raw), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn only_one_text_says_that_there_is_no_rate() {
+        assert_eq!(rate_if_any("0 GB/sec\n"), Ok(None));
+        assert_eq!(
+            rate_if_any("40 Gb/sec (4X QDR)\n"),
+            rate("40 Gb/sec (4X QDR)").map(Some)
+        );
+        for raw in ["0 Gb/sec", "0 GB/sec (4X)", "1 GB/sec", ""] {
+            assert_eq!(rate_if_any(raw), refused("rate", raw), "{raw:?}");
         }
     }
 
