@@ -8,7 +8,7 @@ use crate::facts::addresses::FoundAddress;
 use crate::facts::reader::silence;
 use crate::facts::{self, Facts, Netdev, PortRef, rules};
 use crate::rdma::sa::{Answer, Contact};
-use crate::rdma::types::{LinkLayer, NodeType, PhysState, PortState};
+use crate::rdma::types::{Guid, LinkLayer, NodeType, PhysState, PortState};
 use crate::wish::expectation::LinkWish;
 
 /// The finding for a device that does not answer.
@@ -197,15 +197,22 @@ pub fn state(found: PortRef<'_>) -> Finding {
             ))
         }
         (PortState::Init, Some(lid)) => {
-            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected)
-                .hint(&sweep(found))
+            Finding::failed(id, &format!("INIT, SM LID {lid}"), &expected).hint(&sweep(found))
         }
         (PortState::Armed, _) => Finding::failed(id, "ARMED", &expected).hint(&sweep(found)),
         (PortState::Down, _) if found.port.physical_state == Some(PhysState::LinkUp) => {
-            Finding::failed(id, "DOWN, LinkUp", &expected).hint(
+            // mlx5_ib reads the node GUID once, when it registers the device.
+            let again = match found.device.node_guid {
+                Some(Guid(0)) => {
+                    "; after a node GUID was set, bind the driver of the function again or restart the guest"
+                }
+                _ => "",
+            };
+            Finding::failed(id, "DOWN, LinkUp", &expected).hint(&format!(
                 "on a virtual function: set its GUIDs and its state (on its host: ip link set PF vf N node_guid GUID, \
-                 the same with port_guid GUID, then with state auto) and let the subnet manager support virtualization (opensm: virt_enabled 2)",
-            )
+                 the same with port_guid GUID, then with state auto) and let the subnet manager support virtualization \
+                 (opensm: virt_enabled 2){again}"
+            ))
         }
         _ => Finding::failed(id, &state.to_string(), &expected),
     }
