@@ -16,9 +16,9 @@ pub use format::{CheckFormat, Format, SuggestFormat, TimelineFormat};
 /// Bring up, verify and hand over InfiniBand and RoCE links during early boot.
 #[derive(FromArgs, ArgsInfo, Debug)]
 #[argh(
-    note = "Without a command: status. Global options stand anywhere: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more; -h prints help, -V the version.",
+    note = "Without a command: status. Global options may appear before or after the command: --root TREE reads files below TREE instead of /; --limit SECONDS ends the command after this time even if the kernel does not answer; -v prints more; -h prints help, -V the version.",
     example = "What would a command line do, without any hardware:\n  {command_name} plan --cmdline 'rd.ib.link=rxe0:rxe:eth0 rd.neednet=1'",
-    example = "Are the links still as the initramfs verified them:\n  {command_name} check",
+    example = "Do the links still match the verified state:\n  {command_name} check",
     error_code(
         0,
         "done; plan --requested: the command line requests something; up: verified; check: ok"
@@ -154,7 +154,7 @@ pub struct UpArguments {
     error_code(2, "critical"),
     error_code(
         3,
-        "unknown: nothing to compare with, an argument is invalid, something cannot be read, or the --limit is over"
+        "unknown: nothing to compare with, an argument is invalid, something cannot be read, or --limit expired"
     )
 )]
 pub struct CheckArguments {
@@ -170,7 +170,7 @@ pub struct CheckArguments {
     /// text: every check of every link, not only failures and warnings
     #[argh(switch)]
     pub all: bool,
-    /// also query the subnet managers of ports that work
+    /// also query the subnet administrators of ACTIVE InfiniBand ports
     #[argh(switch)]
     pub sm: bool,
     /// keep the first report after boot in /run/ibboot/check.json, for the timeline

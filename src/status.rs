@@ -92,7 +92,7 @@ fn nothing_expected(
     match error {
         Some(error) => lines.push(format!("What the boot requires is not known: {error}")),
         None if complaints.is_empty() => lines.push(
-            "ibboot did not boot this machine: there is no /run/ibboot/expected.json, and the \
+            "ibboot did not run during this boot: /run/ibboot/expected.json does not exist, and the \
              kernel command line requests no link."
                 .to_owned(),
         ),
@@ -118,7 +118,7 @@ fn hardware(facts: &Facts) -> String {
     match missing.is_empty() {
         true => devices,
         false => format!(
-            "{devices}; without an RDMA device: {}",
+            "{devices}; HCAs without an RDMA device: {}",
             functions::in_words(&missing)
         ),
     }
@@ -436,8 +436,8 @@ mod tests {
         assert!(lines[4].starts_with("ok       mlx5_0/1 "), "{text}");
     }
 
-    const UNEXPECTED: &str = "ibboot did not boot this machine: there is no /run/ibboot/expected.json, and the\n\
-                              kernel command line requests no link.\n";
+    const UNEXPECTED: &str = "ibboot did not run during this boot: /run/ibboot/expected.json does not exist,\n\
+                              and the kernel command line requests no link.\n";
     const TRY: &str =
         "ibboot plan --cmdline TEXT shows what a command line would do; see\nibboot.cmdline(7).\n";
 

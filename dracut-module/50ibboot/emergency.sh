@@ -17,8 +17,8 @@ case $ibboot_verdict in
     failed*)
         printf 'ibboot: %s\n' "$ibboot_reason"
         if [ -n "$ibboot_shell" ]; then
-            printf 'ibboot:   type "ibboot check" for what failed; after a repair "ibboot up", then\n'
-            printf 'ibboot:     "ibboot check"; "exit" continues the boot\n'
+            printf 'ibboot:   type "ibboot check" to see what failed; after a repair, type\n'
+            printf 'ibboot:     "ibboot up", then "ibboot check"; type "exit" to continue the boot\n'
         fi
         ;;
 esac
@@ -30,7 +30,8 @@ if [ -e /run/ibboot/netroot ] && [ ! -d "$NEWROOT/proc" ]; then
     esac
     printf 'ibboot: %s\n' "no root file system over $ibboot_reason"
     if [ -n "$ibboot_shell" ]; then
-        printf 'ibboot:   see dmesg and the server; mount it on /sysroot by hand, then "exit"\n'
+        printf 'ibboot:   read dmesg and the log of the server; mount the root file system on\n'
+        printf 'ibboot:     /sysroot by hand, then type "exit"\n'
     fi
 fi
 unset ibboot_verdict ibboot_reason ibboot_shell

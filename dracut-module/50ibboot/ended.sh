@@ -12,7 +12,7 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     mv /run/ibboot/result.ended /run/ibboot/result
     # Whether a shell may open is decided by dracut (rd.shell=).
     case $ibboot_onfail in
-        shell) ibboot_reason="$ibboot_reason; rd.ib.onfail=shell follows" ;;
+        shell) ibboot_reason="$ibboot_reason; rd.ib.onfail=shell applies" ;;
         reboot) ibboot_reason="$ibboot_reason; a reboot follows" ;;
         *) ibboot_reason="$ibboot_reason; the boot continues" ;;
     esac

@@ -59,6 +59,8 @@ pub(super) struct Words<'a> {
     pub broken: Option<&'a str>,
     /// The client has requested an offered address.
     pub is_requesting: bool,
+    /// The name of the message that requests an offered address.
+    pub request: &'a str,
     /// Hint if another host has the granted address.
     pub taken: &'a str,
     /// Text that follows a server's refusal, and the hint.
@@ -135,7 +137,10 @@ impl Counts {
         }
         if self.unanswered_requests > 0 {
             return plain(
-                "a server offered an address but did not answer the REQUEST",
+                &format!(
+                    "a server offered an address but did not answer the {}",
+                    words.request
+                ),
                 "see the server's log",
             );
         }
@@ -238,6 +243,7 @@ mod tests {
             let words = Words {
                 broken,
                 is_requesting,
+                request: "DHCPREQUEST",
                 taken: "",
                 refused: same(" to me"),
                 foreign: same("foreign"),
@@ -257,7 +263,7 @@ mod tests {
         let offered = "a server offered an address, and the client has requested it";
         assert_eq!(found(&counts, None, true), offered);
         counts.unanswered_requests = 1;
-        let unanswered = "a server offered an address but did not answer the REQUEST";
+        let unanswered = "a server offered an address but did not answer the DHCPREQUEST";
         assert_eq!(found(&counts, None, true), unanswered);
         for (undecoded, words) in [
             (1, "a message for the client could not be decoded"),

@@ -367,7 +367,7 @@ impl Facts {
     pub fn no_device_in_words(&self) -> String {
         let bare = self.bare_functions();
         match (bare.is_empty(), self.unread_bus()) {
-            (false, _) => format!("no RDMA device; on the PCI bus: {}", in_words(&bare)),
+            (false, _) => format!("no RDMA device; HCAs on the PCI bus: {}", in_words(&bare)),
             (true, Some(Unread { path, why, .. })) => format!("no RDMA device; {path}: {why}"),
             (true, None) if self.functions.is_empty() => {
                 "no RDMA device, and no HCA on the PCI bus".to_owned()
@@ -410,7 +410,7 @@ pub fn in_words(functions: &[&Function]) -> String {
     const SHOWN: usize = 4;
     let shown = functions.iter().take(SHOWN);
     let mut words: Vec<String> = shown
-        .map(|f| format!("{} {}: {}", f.address, f.id, f.sentence()))
+        .map(|f| format!("{} ({}): {}", f.address, f.id, f.sentence()))
         .collect();
     if functions.len() > SHOWN {
         words.push(format!("and {} more", functions.len() - SHOWN));

@@ -388,7 +388,7 @@ impl Held {
     /// and uses no address that failed it.
     async fn insist(&mut self, net: &Net, name: &str, own: Ipv6Addr, prefix: u8) {
         self.troubles.say(format!(
-            "{name}: {own} is in use by another host: the address is kept, because the root file system depends on it"
+            "{name}: another host uses {own}: the address is kept, because the root file system depends on it"
         ));
         let index = self.place.index;
         let removed = net.delete_address(index, own.into(), None).await;

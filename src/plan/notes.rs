@@ -209,12 +209,12 @@ fn absent(request: &Request, plan: &Plan, facts: &Facts) -> Vec<String> {
         .filter(|named| is_below(named) && facts.netdev(named.name).is_none())
         .map(|named| {
             let name = named.name;
-            format!("{}: no interface is called {name} here", named.argument())
+            format!("{}: this machine has no interface {name}", named.argument())
         })
         .collect();
     let mut ports = all.iter().filter(|named| !is_below(named)).peekable();
     if facts.devices.is_empty() {
-        let nothing = "no RDMA device here: names and GUIDs are not compared";
+        let nothing = "this machine has no RDMA device, so ibboot did not check names and GUIDs";
         notes.extend(ports.peek().map(|_| nothing.to_owned()));
         return notes;
     }
@@ -238,25 +238,41 @@ fn why_absent(selector: &Selector, facts: &Facts) -> Option<String> {
     let device = |name: &str| facts.devices.iter().find(|device| device.ifname == name);
     Some(match selector.means() {
         Means::Port { device: name, port } => match device(name) {
-            Some(device) => format!("{name} has no port {port} here ({})", ports_of(device)),
-            None => format!("no RDMA device is called {name} here ({})", devices(facts)),
+            Some(device) => {
+                format!(
+                    "{name} of this machine has no port {port} ({})",
+                    ports_of(device)
+                )
+            }
+            None => format!(
+                "this machine has no RDMA device {name} ({})",
+                devices(facts)
+            ),
         },
         Means::Name(name) if facts.netdev(name).is_some() => {
-            format!("{name} is an interface without an RDMA port here")
+            format!("the interface {name} of this machine has no RDMA port")
         }
         Means::Name(name) => format!(
-            "no interface and no RDMA device is called {name} here ({})",
+            "this machine has no interface and no RDMA device {name} ({})",
             interfaces(facts)
         ),
         Means::Guid(address) => {
             let guid = address.guid().map(|guid| guid.to_string());
             let guid = guid.unwrap_or_else(|| address.to_string());
-            format!("no port has the GUID {guid} here ({})", guids(facts))
+            format!(
+                "no port of this machine has the GUID {guid} ({})",
+                guids(facts)
+            )
         }
         Means::Pci(address) if is_card(&address.to_string()) => {
-            format!("the card at {address} has no RDMA device here")
+            format!("the card at {address} of this machine has no RDMA device")
         }
-        Means::Pci(address) => format!("no RDMA card is at {address} here ({})", cards(facts)),
+        Means::Pci(address) => {
+            format!(
+                "this machine has no RDMA card at {address} ({})",
+                cards(facts)
+            )
+        }
     })
 }
 
@@ -351,7 +367,7 @@ fn contradictory(plan: &Plan, facts: &Facts) -> Vec<String> {
             let other = others.find(|(other, asked, _)| *other == interface && *asked != mode);
             notes.extend(other.map(|(_, _, other)| {
                 format!(
-                    "{by}: {other} names the same interface, on {}: connected and datagram mode are both requested of it",
+                    "{by}: {other} names the same interface, on {}: the command line requests both connected and datagram mode for this interface",
                     port.name()
                 )
             }));
@@ -421,7 +437,10 @@ fn same_address(plan: &Plan) -> Vec<String> {
             let other = known.insert(address.address, &link.target);
             notes.extend(other.filter(|other| **other != link.target).map(|other| {
                 let address = address.address;
-                format!("{address} is requested of {other} and of {}", link.target)
+                format!(
+                    "the command line requests {address} for {other} and for {}",
+                    link.target
+                )
             }));
         }
     }
@@ -606,7 +625,7 @@ fn left_drivers(request: &Request, plan: &Plan) -> Vec<String> {
         let hint = nearest(name, RDMA_MODULES.iter().copied());
         let hint = hint.map_or_else(String::new, |hint| format!("; did you mean {hint}?"));
         format!(
-            "{}: {name} is no RDMA module: it is left to dracut{hint}",
+            "{}: {name} is not an RDMA module: dracut loads the module{hint}",
             module.origin
         )
     })

@@ -280,9 +280,9 @@ pub fn of_plan(plan: &Plan) -> String {
         plan.timeout.as_secs(),
         match plan.onfail {
             OnFailure::Dracut => "dracut waits for the root file system",
-            OnFailure::Shell => plan.no_shell.unwrap_or("shell"),
-            OnFailure::Continue => "continue",
-            OnFailure::Reboot => "reboot",
+            OnFailure::Shell => plan.no_shell.unwrap_or("an emergency shell opens"),
+            OnFailure::Continue => "the boot continues",
+            OnFailure::Reboot => "the node reboots",
         }
     ));
     out

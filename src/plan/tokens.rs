@@ -326,8 +326,8 @@ mod tests {
                 format!("left rd.net.dhcp.dscp=CS6: {NETWORK_MODULE}"),
                 format!("reported rd.ib.timeout=9: {REPLACED}"),
                 "step rd.ib.timeout=10: the deadline".to_owned(),
-                "reported vlan=v:ib0: v: the kernel makes no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): \
-                 ib.pkey= makes an interface for a partition"
+                "reported vlan=v:ib0: v: the kernel creates no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): \
+                 ib.pkey= creates an interface for a partition"
                     .to_owned(),
             ]
         );

@@ -210,11 +210,11 @@ impl Collected<'_, '_> {
         for stacked in all.filter(|stacked| stacked.value.below.iter().any(is_ours)) {
             let reason = match stacked.value.kind {
                 StackKind::Vlan => {
-                    "the kernel makes no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): ib.pkey= makes \
-                     an interface for a partition"
+                    "the kernel creates no VLAN on an InfiniBand interface (NETIF_F_VLAN_CHALLENGED): ib.pkey= \
+                     creates an interface for a partition"
                 }
-                StackKind::Bridge => "the kernel takes only Ethernet interfaces into a bridge",
-                StackKind::Team => "ibboot makes no team of InfiniBand interfaces: write bond=",
+                StackKind::Bridge => "the kernel accepts only Ethernet interfaces in a bridge",
+                StackKind::Team => "ibboot creates no team of InfiniBand interfaces: write bond=",
             };
             self.change(
                 &stacked.with(Interface::Name(stacked.value.name)),

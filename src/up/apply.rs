@@ -363,12 +363,12 @@ fn is_of_address(what: &What) -> bool {
 fn made(what: &What) -> Option<String> {
     Some(match what {
         What::Write(Writing::CreateChild(pkey)) => {
-            format!("child of P_Key {pkey:#06x} made (full membership bit set)")
+            format!("child interface of P_Key {pkey:#06x} created")
         }
         What::Write(Writing::Mode(mode)) => format!("mode {mode}"),
         What::Set(Setting::Rename(name)) => format!("renamed to {name}"),
         What::Set(Setting::Up) => "is up".to_owned(),
-        What::Set(Setting::MakeBond) => format!("bond made, {MODE}"),
+        What::Set(Setting::MakeBond) => format!("bond created, {MODE}"),
         What::Set(Setting::Enslave { bond, .. }) => format!("added to {bond}"),
         What::Set(Setting::AddAddress(address, _)) => format!("address {address}"),
         What::Set(Setting::AddDeprecated(address)) => format!("address {address}, deprecated"),

@@ -374,7 +374,9 @@ impl Claims {
                     | State::Probing(Probe {
                         before: Some(by), ..
                     }) => {
-                        netdev.taken.push(format!("{address} is in use by {by}"));
+                        netdev
+                            .taken
+                            .push(format!("the host with {by} uses {address}"));
                     }
                     State::Probing(_) | State::Open
                         if self.unknown.contains(&(*index, *address)) =>
@@ -481,7 +483,7 @@ mod tests {
         };
         Part::add_to(&claims, &mut facts);
         let taken_of = |index: usize| facts.netdevs.get(index).map(|one| one.taken.clone());
-        let line = "10.0.0.2 is in use by port GUID 1".to_owned();
+        let line = "the host with port GUID 1 uses 10.0.0.2".to_owned();
         assert_eq!(taken_of(0), Some(vec![line]));
         assert_eq!(taken_of(1), Some(Vec::new()));
         assert!(claims.is_settled() && !claims.is_busy());
@@ -586,7 +588,7 @@ mod tests {
         assert_eq!(look(State::Free), (false, Vec::new(), Vec::new()));
         assert_eq!(look(State::Open), (true, vec![one], Vec::new()));
         let by = "port GUID 1".to_owned();
-        let line = "10.0.0.1 is in use by port GUID 1".to_owned();
+        let line = "the host with port GUID 1 uses 10.0.0.1".to_owned();
         let since = Instant::now();
         let taken = look(State::Taken { by, since });
         assert_eq!(taken, (false, Vec::new(), vec![line]));

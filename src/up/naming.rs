@@ -107,7 +107,7 @@ impl Naming {
         };
         if is_over {
             log::warn!(
-                "{name}: udev has {what} after {} s: ibboot goes on without udev",
+                "{name}: udev has {what} after {} s: ibboot continues without udev",
                 patience.as_secs()
             );
         }

@@ -117,13 +117,14 @@ pub fn progress(
         (causes, _) if causes.len() <= NAMED => {
             let each = causes
                 .iter()
-                .map(|(object, cause)| format!("{object} {cause}"));
+                .map(|(object, cause)| format!("{object}: {cause}"));
             each.collect::<Vec<String>>().join("; ")
         }
         (causes, _) => counted(causes),
     };
     if absent > 0 {
-        what.push_str(&format!("; {absent} not found"));
+        let ports = if absent == 1 { "port" } else { "ports" };
+        what.push_str(&format!("; {absent} {ports} not found"));
     }
     format!("waiting for {head}, {time}: {what}")
 }
@@ -214,7 +215,7 @@ mod tests {
         let need = Need {
             expectation: &expectation(Require::Listed),
             verified: 0,
-            otherwise: "drivers are loading",
+            otherwise: "the drivers are still loading",
         };
         line(&subjects, age_s, &need)
     }
@@ -224,7 +225,7 @@ mod tests {
         let down = Finding::failed(Id::PortPhysicalState, "Polling", "LinkUp");
         assert_eq!(
             waiting(&[], 20),
-            "waiting, 30 s of 180 s: drivers are loading"
+            "waiting, 30 s of 180 s: the drivers are still loading"
         );
         assert_eq!(
             waiting(&[link(0, &init())], 20),
@@ -232,12 +233,12 @@ mod tests {
         );
         assert_eq!(
             waiting(&[link(0, &init())], 9),
-            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: awaiting the subnet manager"
+            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: waiting for the subnet manager"
         );
         assert_eq!(
             waiting(&[link(0, &init()), link(1, &down)], 9),
-            "waiting for 2 links, 30 s of 180 s: ib0 (mlx5_0/1) awaiting the subnet manager; \
-             ib1 (mlx5_1/1) no physical link: Polling"
+            "waiting for 2 links, 30 s of 180 s: ib0 (mlx5_0/1): waiting for the subnet manager; \
+             ib1 (mlx5_1/1): no physical link: Polling"
         );
         let mut links: Vec<LinkReport> = (0..14).map(|number| link(number, &init())).collect();
         links.extend([link(14, &down), link(15, &down)]);
@@ -264,7 +265,7 @@ mod tests {
         let need = Need {
             expectation: &expectation(Require::Count(required)),
             verified,
-            otherwise: "more links",
+            otherwise: "a required link is not verified yet",
         };
         line(&subjects, 20, &need)
     }
@@ -277,10 +278,13 @@ mod tests {
         );
         assert_eq!(
             any_of(1, 4, 1),
-            "waiting for 3 links, 30 s of 180 s: ib0 (mlx5_0/1) no physical link: Polling; 2 not found"
+            "waiting for 3 links, 30 s of 180 s: ib0 (mlx5_0/1): no physical link: Polling; 2 ports not found"
         );
         // Enough ports are verified: no link is awaited.
-        assert_eq!(any_of(1, 1, 1), "waiting, 30 s of 180 s: more links");
+        assert_eq!(
+            any_of(1, 1, 1),
+            "waiting, 30 s of 180 s: a required link is not verified yet"
+        );
     }
 
     #[test]
@@ -302,8 +306,8 @@ mod tests {
         let mut subjects: Vec<_> = servers.iter().map(Subject::of_server).collect();
         assert_eq!(
             line(&subjects, 20, &need),
-            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2 not verified over RDMA: the request was sent; \
-             10.0.0.3 not verified over RDMA: the request was sent"
+            "waiting for 2 servers, 30 s of 180 s: 10.0.0.2: not verified over RDMA: the request was sent; \
+             10.0.0.3: not verified over RDMA: the request was sent"
         );
         subjects.insert(0, Subject::of_link(&down));
         let both = line(&subjects, 20, &need);
@@ -350,7 +354,7 @@ mod tests {
         };
         let init = "INIT, no subnet manager has configured this port";
         let explained = format!(
-            "waiting for bond0, 30 s of 180 s: ib0 (mlx5_0/1) {init}; ib1 (mlx5_1/1) {init}"
+            "waiting for bond0, 30 s of 180 s: ib0 (mlx5_0/1): {init}; ib1 (mlx5_1/1): {init}"
         );
         for check in [Id::BondSlaves, Id::BondCarrier] {
             assert_eq!(
@@ -359,9 +363,9 @@ mod tests {
             );
         }
         let good = Finding::ok(Id::PortState, "ACTIVE");
-        let alone = "waiting for bond0, 30 s of 180 s: the bond has no carrier: no carrier";
+        let alone = "waiting for bond0, 30 s of 180 s: the bond has no carrier";
         assert_eq!(of(Id::BondCarrier, &good, 20), (alone.to_owned(), vec![]));
-        let absent = "waiting for bond0, 30 s of 180 s: awaiting the driver";
+        let absent = "waiting for bond0, 30 s of 180 s: waiting for the driver";
         assert_eq!(
             of(Id::BondPresent, &self::init(), 1),
             (absent.to_owned(), vec![])
@@ -382,13 +386,13 @@ mod tests {
         };
         assert_eq!(
             waiting(std::slice::from_ref(&ethernet), 9),
-            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: awaiting the port"
+            "waiting for ib0 (mlx5_0/1), 30 s of 180 s: waiting for the port to become ACTIVE"
         );
         assert_eq!(
             Subject::of_link(&ethernet).lines(0),
             [(
                 log::Level::Info,
-                "ib0 (mlx5_0/1): waiting for the port".to_owned()
+                "ib0 (mlx5_0/1): waiting for the port to become ACTIVE".to_owned()
             )]
         );
     }

@@ -117,7 +117,7 @@ impl<'a> Subject<'a> {
             .is_none_or(|layer| layer == LinkLayer::InfiniBand);
         match finding.check.row().awaits {
             // No subnet manager configures an Ethernet port.
-            Awaits::SubnetManager if !is_infiniband => "the port",
+            Awaits::SubnetManager if !is_infiniband => "the port to become ACTIVE",
             awaits => awaits.words(),
         }
     }
@@ -126,9 +126,9 @@ impl<'a> Subject<'a> {
     pub fn cause(&self, blamed_for_ns: u64) -> Option<String> {
         let finding = self.trouble?;
         if is_usual(finding, blamed_for_ns) {
-            return Some(format!("awaiting {}", self.awaited(finding)));
+            return Some(format!("waiting for {}", self.awaited(finding)));
         }
-        if finding.status == Status::Unknown {
+        if finding.status == Status::Unknown || finding.is_said() {
             return Some(finding.problem());
         }
         let found = finding.found.as_deref().map(printable);

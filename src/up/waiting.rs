@@ -203,10 +203,10 @@ impl Waiting {
 fn otherwise(report: &Report, are_drivers_busy: bool) -> &str {
     let mut servers = report.servers.iter();
     match &report.shortfall {
-        _ if are_drivers_busy => "drivers are loading",
+        _ if are_drivers_busy => "the drivers are still loading",
         Some(shortfall) => shortfall.as_str(),
-        None if servers.any(|server| !server.is_answered()) => "the answer of a server",
-        None => "more links",
+        None if servers.any(|server| !server.is_answered()) => "a server has not answered yet",
+        None => "a required link is not verified yet",
     }
 }
 
@@ -448,8 +448,11 @@ mod tests {
     #[test]
     fn without_a_trouble_the_wait_has_a_cause() {
         let (mut found, _) = report(Vec::new(), None);
-        assert_eq!(otherwise(&found, true), "drivers are loading");
-        assert_eq!(otherwise(&found, false), "more links");
+        assert_eq!(otherwise(&found, true), "the drivers are still loading");
+        assert_eq!(
+            otherwise(&found, false),
+            "a required link is not verified yet"
+        );
         found.shortfall = Some("only 1 port".to_owned());
         assert_eq!(otherwise(&found, false), "only 1 port");
     }

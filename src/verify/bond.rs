@@ -14,7 +14,7 @@ pub fn present(bond: &Bond<'_>, facts: &Facts) -> Finding {
         Some(true) => Finding::ok(id, name),
         Some(false) => Finding::failed(id, "an interface that is not a bond", name)
             .hint("choose another name in bond="),
-        None => Finding::failed(id, "none", name),
+        None => Finding::failed(id, &format!("this machine has no interface {name}"), name),
     }
 }
 
@@ -207,7 +207,8 @@ mod tests {
             let finding = present(&bond, facts);
             (finding.status, finding.found.unwrap())
         };
-        assert_eq!(finding(&facts), (Status::Critical, "none".to_owned()));
+        let none = "this machine has no interface b0".to_owned();
+        assert_eq!(finding(&facts), (Status::Critical, none));
         facts.netdevs.push(Netdev {
             ifname: "b0".to_owned(),
             ..Netdev::default()

@@ -72,11 +72,10 @@ pub fn missing(netdev: &Netdev, port: PortRef<'_>, facts: &Facts) -> Finding {
     match &contact.answer {
         Answer::Alive => failed("no carrier"),
         Answer::NotAsked(why) => {
-            let usual = Id::IpoibCarrier.row().hint;
-            failed("no carrier").hint(&format!("{usual} (not queried: {why})"))
+            failed(&format!("ibboot could not query the subnet administrator: {why}"))
         }
         Answer::Silent => failed(&format!("the subnet administrator at LID {lid} does not answer"))
-            .hint("the subnet manager that brought the port up hangs, is overloaded or is gone: see its log and restart it"),
+            .hint("restart the subnet manager after you have read its log: it configured the port, but it hangs, is overloaded or has ended"),
         Answer::Refused(status) => failed(&format!(
             "the subnet administrator at LID {lid} refuses: status {:#06x} ({})",
             status.0,

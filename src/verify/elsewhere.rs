@@ -40,7 +40,7 @@ pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
 pub fn bonded(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     let bond = bond_of(wish, facts)?;
     let (target, name) = (wish.target.as_str(), bond.ifname.as_str());
-    let found = format!("no {target}, only {name}");
+    let found = format!("this machine has no {target}, only {name}");
     let finding = |found: &str| Finding::failed(Id::DevicePresent, found, target);
     let Some(joined) = select::joined_bond(wish, facts) else {
         return Some(finding(&found).hint(&format!(
@@ -92,7 +92,7 @@ fn not_renamed(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
         return None;
     }
     let shown: Vec<&str> = names.iter().copied().take(SHOWN).collect();
-    let found = format!("no {device}, only {}", shown.join(", "));
+    let found = format!("this machine has no {device}, only {}", shown.join(", "));
     let hint = "the devices have their names from the kernel: udev renames them only with the rules of rdma-core, \
                 which an initramfs may lack (60-rdma-persistent-naming.rules); use guid= or pci=";
     // IPoIB interfaces have such names, too.
@@ -141,7 +141,11 @@ impl<'a> Absent<'a> {
     }
 
     fn finding(&self, others: &[&str], hint: &str) -> Finding {
-        let found = format!("no {}, only {}", self.device, others.join(", "));
+        let found = format!(
+            "this machine has no {}, only {}",
+            self.device,
+            others.join(", ")
+        );
         Finding::failed(Id::DevicePresent, &found, self.name).hint(hint)
     }
 }
@@ -173,25 +177,31 @@ mod tests {
         let of = |target, names: &[&str]| found(target, names).unwrap_or_default();
         assert_eq!(
             of("mlx5_0:1", &["mlx5_2", "mlx5_bond_0"]),
-            "no mlx5_0:1, only mlx5_bond_0"
+            "this machine has no mlx5_0:1, only mlx5_bond_0"
         );
         assert_eq!(of("mlx5_2", &["mlx5_0", "mlx5_bond_0"]), "");
         assert_eq!(of("mlx5_0", &["rxe0", "bnxt_re0", "mlx4_0"]), "");
         assert_eq!(
             of("mlx5_0", &["rxe0", "bnxt_re0", "ibp1s0"]),
-            "no mlx5_0, only ibp1s0"
+            "this machine has no mlx5_0, only ibp1s0"
         );
         assert_eq!(
             of("mlx5_0", &["ibp1s0", "ibp2s0"]),
-            "no mlx5_0, only ibp1s0, ibp2s0"
+            "this machine has no mlx5_0, only ibp1s0, ibp2s0"
         );
         assert_eq!(of("mlx5_0", &["mlx5_0", "ibp2s0"]), "");
         assert_eq!(of("mlx5_0", &["mlx5_1"]), "");
         assert_eq!(of("mlx4_0", &["mlx5_bond_0"]), "");
         assert_eq!(of("ibp1s0", &["ibp2s0"]), "");
         assert_eq!(of("pci=0000:81:00.0", &["ibp2s0"]), "");
-        assert_eq!(of("ibp1s0", &["mlx5_0"]), "no ibp1s0, only mlx5_0");
-        assert_eq!(of("mlx5_ib0:1", &["mlx5_0"]), "no mlx5_ib0, only mlx5_0");
+        assert_eq!(
+            of("ibp1s0", &["mlx5_0"]),
+            "this machine has no ibp1s0, only mlx5_0"
+        );
+        assert_eq!(
+            of("mlx5_ib0:1", &["mlx5_0"]),
+            "this machine has no mlx5_ib0, only mlx5_0"
+        );
         assert_eq!(of("ibp1s0", &["mlx5_0", "ibp2s0"]), "");
         assert_eq!(of("ens1f0np0", &["mlx5_0"]), "");
     }

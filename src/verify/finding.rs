@@ -188,8 +188,7 @@ impl Finding {
             Status::Unknown => format!("{} is not known", row.name),
             _ => row.failure.to_owned(),
         };
-        let is_said = |found: &str| line.ends_with(&format!(" {found}"));
-        if self.found.as_deref().is_some_and(is_said) {
+        if self.is_said() {
             return line;
         }
         if let Some(found) = &self.found {
@@ -199,6 +198,13 @@ impl Finding {
             line.push_str(&format!(", expected {expected}"));
         }
         printable(&line)
+    }
+
+    /// Whether what failed ends with what was found.
+    pub fn is_said(&self) -> bool {
+        let failure = self.check.row().failure;
+        let is_end = |found: &str| failure.ends_with(&format!(" {found}"));
+        self.status != Status::Unknown && self.found.as_deref().is_some_and(is_end)
     }
 
     /// The problem and what to do: `PROBLEM; HINT`.

@@ -94,7 +94,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
                 &expected,
             )
             .hint(&format!(
-                "name {0} instead of {0}.{1:04x}, and remove ib.pkey=: the kernel makes no second interface of a P_Key",
+                "name {0} instead of {0}.{1:04x}, and remove ib.pkey=: the kernel creates no second interface for a P_Key",
                 parent.ifname,
                 pkey | FULL_MEMBER
             ))
@@ -102,7 +102,7 @@ fn absent(wish: &IpoibWish, port: PortRef<'_>, facts: &Facts) -> Finding {
         }
         Some(parent) => Finding::failed(
             Id::IpoibPresent,
-            &format!("only {}", parent.ifname),
+            &format!("the port has only {}", parent.ifname),
             &expected,
         )
         .hint(match wish.ifindex {
@@ -158,9 +158,9 @@ pub fn pkey(netdev: &Netdev, port: PortRef<'_>) -> Finding {
     }
     let present: Vec<String> = table.iter().map(|pkey| format!("{pkey:#06x}")).collect();
     let found = if present.is_empty() {
-        "no P_Key".to_owned()
+        "the port has no P_Key".to_owned()
     } else {
-        format!("only {}", present.join(", "))
+        format!("the port has only {}", present.join(", "))
     };
     Finding::failed(Id::PortPkey, &found, &format!("{full:#06x}")).hint(&format!(
         "give {} this P_Key with full membership in the subnet manager's partitions.conf",
@@ -192,7 +192,7 @@ pub fn mtu(wish: &IpoibWish, netdev: &Netdev) -> Finding {
         (None, Some(mtu)) if mtu != found => {
             let found = format!("found {found}, {mtu}{}", suggested.by_whom());
             Finding::failed(ID, &found, "")
-                .hint("nothing depends on this MTU: the device refused it, or another program changed it; correct option 26 of the DHCP server")
+                .hint("the DHCP server suggested this MTU, and the command line does not request it: the device refused the MTU, or another program changed it; correct option 26 of the DHCP server")
                 .as_warning()
         }
         _ => Finding::ok(ID, &found.to_string()),
@@ -236,7 +236,7 @@ pub fn routes(wish: &IpoibWish, netdev: &Netdev, facts: &Facts) -> Finding {
     let warning = |found: &str, route: String| {
         let expected = format!("{route},{}", suggested.by_whom());
         Finding::failed(ID, found, &expected)
-            .hint("nothing depends on this route: correct options 3, 33 and 121 of the DHCP server, or look for another program that removes routes")
+            .hint("the DHCP server suggested this route, and the command line does not request it: correct options 3, 33 and 121 of the DHCP server, or look for another program that removes routes")
             .as_warning()
     };
     if let Some(gateway) = suggested.gateway.iter().find(missing) {

@@ -338,22 +338,25 @@ fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Findi
     let now_ns = facts.taken_ns;
     let is_renewed = is_renewed(&granted, netdev, facts);
     let is_due = granted.rebinds_ns.is_some_and(|due| now_ns >= due);
-    let what = format!("{} of {}", granted.address, granted.server);
+    let what = format!(
+        "the lease of {} from server {}",
+        granted.address, granted.server
+    );
     match granted.ends_ns {
         Some(ends) if has_ended(&granted, now_ns) => {
             let seconds = now_ns.saturating_sub(ends) / SECOND;
-            let found = format!("{what}, expired {seconds} s ago");
+            let found = format!("{what} expired {seconds} s ago");
             if !is_renewed {
-                let found = format!("{found}, and nothing renews it");
+                let found = format!("{found}, and no program renews the lease");
                 return Finding::failed(id, &found, "a valid lease").hint(NO_KEEPER);
             }
             Finding::failed(id, &found, "a valid lease")
-                .hint("ibboot-lease.service, if it runs, requests a new lease: see its log and that of the server")
+                .hint("check that ibboot-lease.service runs, then read its log and the log of the DHCP server")
                 .as_warning()
         }
         Some(ends) if is_due && !is_renewed => {
             let seconds = ends.saturating_sub(now_ns) / SECOND;
-            let found = format!("{what}, ends in {seconds} s, and nothing renews it");
+            let found = format!("{what} ends in {seconds} s, and no program renews the lease");
             Finding::failed(id, &found, "a renewed lease")
                 .hint(NO_KEEPER)
                 .as_warning()
@@ -369,7 +372,10 @@ fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Findi
                 };
                 finding.hint(hint).as_warning()
             }
-            None => Finding::ok(id, &format!("{what}, {}", granted.length)),
+            None => {
+                let (address, server) = (&granted.address, &granted.server);
+                Finding::ok(id, &format!("{address} of {server}, {}", granted.length))
+            }
         },
     }
 }

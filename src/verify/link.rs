@@ -70,7 +70,7 @@ pub fn no_candidate(wish: &LinkWish, facts: &Facts) -> Finding {
             false => format!(", without {}", except.join(", ")),
         };
         return Finding::failed(Id::DevicePresent, &others, &format!("{expected}{except}"))
-            .hint("the command line excludes every port that is here");
+            .hint("the command line excludes every port of this machine");
     }
     let finding = Finding::failed(Id::DevicePresent, &others, &expected);
     let raw = facts
@@ -113,7 +113,7 @@ fn at_address(found: &str, target: &str, address: &str, facts: &Facts) -> Findin
     match netdevs.find(|one| is_at(&one.bus_address)) {
         _ if is_there => finding,
         Some(netdev) => {
-            let found = format!("no RDMA device of the card of {}", netdev.ifname);
+            let found = format!("the card of {} has no RDMA device", netdev.ifname);
             Finding::failed(Id::DevicePresent, &found, target).hint(&load_driver_of(netdev))
         }
         None if facts.has_no_hca() => finding.hint(present::NO_HCA),
@@ -160,7 +160,10 @@ fn absent(wish: &LinkWish, facts: &Facts) -> Finding {
     let is_missing = |name: &&str| facts.netdev(name).is_none();
     if let Some(below) = wish.netdev.as_deref().filter(is_missing) {
         let names: Vec<&str> = facts.netdevs.iter().map(|n| n.ifname.as_str()).collect();
-        let found = format!("no network interface {below}, only {}", names.join(", "));
+        let found = format!(
+            "this machine has no network interface {below}, only {}",
+            names.join(", ")
+        );
         return failed(&found, wish.target.as_str())
             .hint("check the interface's driver and its name (net.ifnames=0 keeps eth0)");
     }
@@ -224,7 +227,7 @@ fn load_driver_of(netdev: &Netdev) -> String {
     match netdev.up {
         true => load,
         false => format!(
-            "{load}; iw_cxgb4 makes no port before the interface is up (ip link set {} up)",
+            "{load}; iw_cxgb4 creates no port before the interface is up (ip link set {} up)",
             netdev.ifname
         ),
     }
@@ -243,7 +246,11 @@ fn carries_no_link(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
         first.port.role.words()
     );
     Some(match first.port.role {
-        Role::Nvlink => finding(&found, "name another port: this one is not ibboot's").lasting(),
+        Role::Nvlink => finding(
+            &found,
+            "name another port: ibboot does not manage this port",
+        )
+        .lasting(),
         Role::Smi => {
             let sub = first.device.sub_device.as_ref();
             let parent = sub.and_then(|sub| sub.parent.as_deref());

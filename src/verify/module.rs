@@ -8,6 +8,9 @@ use crate::system::modules::InitState;
 use crate::verify::finding::Finding;
 use crate::wish::expectation::ModuleWish;
 
+/// What is expected of a module.
+const LOADED: &str = "loaded and initialised";
+
 /// Finding of `module.live`: the module is built in or its init function has returned.
 pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
     let id = Id::ModuleLive;
@@ -15,16 +18,19 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
         _ if wish.builtin => Finding::ok(id, "builtin"),
         (Some(InitState::Live), _) => Finding::ok(id, "live"),
         (Some(InitState::Coming), _) if drivers::binds_hcas(&wish.name) => {
-            Finding::failed(id, &format!("the module {INITIALISING}"), "live")
+            Finding::failed(id, &format!("the module {INITIALISING}"), LOADED)
         }
         (Some(InitState::Coming), _) => {
-            Finding::failed(id, "coming", "live").hint("its init function still runs: see dmesg")
+            Finding::failed(id, "the kernel is still loading the module", LOADED)
+                .hint("wait; if this state persists, see dmesg")
         }
-        (Some(InitState::Going), _) => Finding::failed(id, "going", "live"),
+        (Some(InitState::Going), _) => {
+            Finding::failed(id, "the kernel is removing the module", LOADED)
+        }
         (None, Some(reason)) => Finding::failed(id, reason, "").hint("").lasting(),
         (None, None) => match busy_core(wish, facts) {
-            Some(core) => Finding::failed(id, &format!("{core} {INITIALISING}"), "live"),
-            None => Finding::failed(id, "not loaded", "live").hint(&format!(
+            Some(core) => Finding::failed(id, &format!("{core} {INITIALISING}"), LOADED),
+            None => Finding::failed(id, "not loaded", LOADED).hint(&format!(
                 "run modprobe {}; the reason of a failure is in dmesg",
                 wish.name
             )),
@@ -33,8 +39,7 @@ pub fn live(wish: &ModuleWish, facts: &Facts) -> Finding {
 }
 
 /// mlx5_core waits up to 120 s for the firmware of each card in turn (main.c, mlx5_init_one).
-const INITIALISING: &str =
-    "is initialising its cards, up to 120 s for a card whose firmware is not ready";
+const INITIALISING: &str = "is still loading and initialises its cards, up to 120 s for a card whose firmware is not ready";
 
 /// The PCI driver that the module needs, if the init function of this driver still runs.
 fn busy_core(wish: &ModuleWish, facts: &Facts) -> Option<&'static str> {
@@ -87,10 +92,13 @@ mod tests {
         };
         assert_eq!(busy.found, Some(format!("mlx5_core {INITIALISING}")));
         assert_eq!(finding(&wish, Some(InitState::Live)), is(ok, "live", false));
-        assert_eq!(finding(&wish, coming), is(critical, "coming", false));
+        assert_eq!(
+            finding(&wish, coming),
+            is(critical, "the kernel is still loading the module", false)
+        );
         assert_eq!(
             finding(&wish, Some(InitState::Going)),
-            is(critical, "going", false)
+            is(critical, "the kernel is removing the module", false)
         );
         assert_eq!(finding(&wish, None), is(critical, "not loaded", false));
         wish.refused = Some("blacklisted".to_owned());

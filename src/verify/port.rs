@@ -191,8 +191,8 @@ pub fn state(found: PortRef<'_>) -> Finding {
                 false => ("subnet manager", "opensm"),
             };
             Finding::failed(id, words, &expected).hint(&format!(
-                "check that the {manager} of this subnet runs, and its log for {}; start one ({program}) only if \
-                 there is none",
+                "check that a {manager} runs on this subnet, and look for {} in its log; start a {manager} \
+                 ({program}) only if the subnet has none",
                 guid(found)
             ))
         }
@@ -232,16 +232,18 @@ fn sweep(found: PortRef<'_>) -> String {
     let guid = guid(found);
     match found.port.seconds_in_state {
         Some(0..SWEEP_SECONDS) => {
-            format!("{SWEEPING}give it more time (rd.ib.timeout=), or see its log for {guid}")
+            format!(
+                "{SWEEPING}set a longer deadline (rd.ib.timeout=), or look for {guid} in the log of the subnet manager"
+            )
         }
         Some(_) => format!(
-            "check that the subnet manager runs (on another node: sminfo), and its log for {guid}: the port has \
-             not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager"
+            "check that the subnet manager runs (on another node: sminfo), and look for {guid} in its log: the port \
+             has not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager"
         ),
         // Nobody watched the port.
         None => format!(
-            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that it \
-             runs (on another node: sminfo), and its log for {guid}"
+            "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that the \
+             subnet manager runs (on another node: sminfo), and look for {guid} in its log"
         ),
     }
 }
@@ -260,17 +262,20 @@ pub fn administrator(port: PortRef<'_>, facts: &Facts) -> Finding {
     };
     let lid = contact.sm_lid;
     match &contact.answer {
-        Answer::NotAsked(why) => {
-            Finding::failed(id, &format!("not queried: {why}"), "an answer").hint("")
-        }
+        Answer::NotAsked(why) => Finding::failed(
+            id,
+            &format!("ibboot could not send a query: {why}"),
+            "an answer",
+        )
+        .hint(""),
         Answer::Silent => Finding::failed(
             id,
-            &format!("no answer from LID {lid} within 3 s"),
+            &format!("LID {lid} did not answer within 3 s"),
             "an answer",
         ),
         Answer::Refused(_) => Finding::failed(
             id,
-            &format!("the host at LID {lid} answers, without a subnet administrator"),
+            &format!("the host at LID {lid} answers, but no subnet administrator runs there"),
             "an answer",
         ),
         _ => Finding::ok(id, &format!("LID {lid} answers")),
@@ -282,7 +287,7 @@ pub fn netdev(wish: &LinkWish, port: &facts::Port) -> Finding {
     let id = Id::PortNetdev;
     let expected = wish.netdev.as_deref().unwrap_or("a network interface");
     let Some(found) = port.netdev.as_deref() else {
-        return Finding::failed(id, "none", expected);
+        return Finding::failed(id, "the port has no network interface", expected);
     };
     let same = match (wish.netdev_index, port.netdev_index) {
         (Some(expected), Some(found)) => expected == found,
@@ -351,8 +356,8 @@ mod tests {
                 0,
                 Some(40),
                 guid,
-                "check that the subnet manager of this subnet runs, and its log for port GUID 0xb8599f0300fc1a2c; start \
-                 one (opensm) only if there is none",
+                "check that a subnet manager runs on this subnet, and look for port GUID 0xb8599f0300fc1a2c in its log; \
+                 start a subnet manager (opensm) only if the subnet has none",
             ),
             (
                 "hfi1",
@@ -360,8 +365,8 @@ mod tests {
                 0,
                 None,
                 Some(0),
-                "check that the fabric manager of this subnet runs, and its log for this port's GUID; start one (opafm) \
-                 only if there is none",
+                "check that a fabric manager runs on this subnet, and look for this port's GUID in its log; start a \
+                 fabric manager (opafm) only if the subnet has none",
             ),
             (
                 mlx5,
@@ -369,8 +374,8 @@ mod tests {
                 1,
                 Some(29),
                 guid,
-                "the subnet manager is configuring the fabric: give it more time (rd.ib.timeout=), or see its log for \
-                 port GUID 0xb8599f0300fc1a2c",
+                "the subnet manager is configuring the fabric: set a longer deadline (rd.ib.timeout=), or look for \
+                 port GUID 0xb8599f0300fc1a2c in the log of the subnet manager",
             ),
             (
                 mlx5,
@@ -378,8 +383,8 @@ mod tests {
                 1,
                 Some(30),
                 None,
-                "check that the subnet manager runs (on another node: sminfo), and its log for this port's GUID: the \
-                 port has not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager",
+                "check that the subnet manager runs (on another node: sminfo), and look for this port's GUID in its log: \
+                 the port has not become ACTIVE for 30 s, and its SM LID may be that of an earlier subnet manager",
             ),
             (
                 mlx5,
@@ -387,8 +392,8 @@ mod tests {
                 1,
                 None,
                 guid,
-                "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that it runs \
-                 (on another node: sminfo), and its log for port GUID 0xb8599f0300fc1a2c",
+                "the subnet manager is configuring the fabric; if this state lasts longer than 30 s, check that the \
+                 subnet manager runs (on another node: sminfo), and look for port GUID 0xb8599f0300fc1a2c in its log",
             ),
         ] {
             assert_eq!(hint(driver, state, sm_lid, seconds, guid), expected);

@@ -21,11 +21,11 @@ pub fn in_words(facts: &Facts, with_layer: bool) -> String {
     let ports = match names.len() {
         0 if facts.devices.is_empty() => return facts.no_device_in_words(),
         0 => no_links(facts).map_or_else(
-            || "no RDMA port".to_owned(),
-            |others| format!("no RDMA port but {others}"),
+            || "this machine has no RDMA port".to_owned(),
+            |others| format!("this machine has no RDMA port except {others}"),
         ),
-        1..=SHOWN => format!("only {}", names.join(", ")),
-        n => format!("{n} other ports"),
+        1..=SHOWN => format!("this machine has only {}", names.join(", ")),
+        n => format!("this machine has {n} other ports"),
     };
     with_bare_functions(ports, facts)
 }
@@ -35,7 +35,10 @@ pub fn with_bare_functions(words: String, facts: &Facts) -> String {
     let bare = facts.bare_functions();
     match bare.is_empty() {
         true => words,
-        false => format!("{words}; on the PCI bus: {}", functions::in_words(&bare)),
+        false => format!(
+            "{words}; HCAs without an RDMA device: {}",
+            functions::in_words(&bare)
+        ),
     }
 }
 
@@ -59,7 +62,7 @@ pub const IN_SWITCHDEV: &str = "in switchdev mode name a virtual function or sub
 /// The hint for a port without RoCE.
 pub fn enable_roce(device: &Device) -> String {
     let Some(card) = device.card().filter(|_| device.is_mlx5()) else {
-        return "name another port: this one is for raw packets only".to_owned();
+        return "name another port: this port supports only raw packets".to_owned();
     };
     let bus = match device.driver.as_deref() {
         Some("mlx5_core.sf") => "auxiliary",

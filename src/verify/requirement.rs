@@ -73,7 +73,7 @@ pub fn shortfall(require: Require, links: &[LinkReport], facts: &Facts) -> Optio
     }
     if !missing.is_empty() {
         let missing = functions::in_words(&missing);
-        advice.push(format!("without an RDMA device: {missing}"));
+        advice.push(format!("HCAs without an RDMA device: {missing}"));
     } else if good + others < n as usize {
         advice.push("look for missing HCAs and ports (ibboot status)".to_owned());
     }

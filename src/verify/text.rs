@@ -313,7 +313,7 @@ mod tests {
         });
         assert_eq!(ending(&server), "server.rdma of 10.0.0.2 and 1 more\n");
         let mut warning = report(Status::Warning, vec![slow("a")]);
-        let finding = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        let finding = Finding::failed(Id::ModuleLive, "not loaded", "loaded and initialised");
         warning.modules.push(module(finding));
         assert_eq!(ending(&warning), "module.live of ib_core and 1 more\n");
     }
@@ -325,7 +325,7 @@ mod tests {
             has_colours: false,
         };
         let mut found = report(Status::Warning, vec![slow("a")]);
-        let failed = Finding::failed(Id::ModuleLive, "not loaded", "live");
+        let failed = Finding::failed(Id::ModuleLive, "not loaded", "loaded and initialised");
         found.modules.push(module(failed));
         found.modules.push(module(Finding::skipped(Id::RdmaNetns)));
         let text = found.summary(&terminal);

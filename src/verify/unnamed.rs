@@ -26,7 +26,7 @@ pub fn finding(wish: &LinkWish, facts: &Facts) -> Option<Finding> {
     let failed = |found: &str, expected: &str| Finding::failed(Id::DevicePresent, found, expected);
     let Some(ports) = all_ethernet(facts) else {
         let found = format!(
-            "no network interface {name}, {}",
+            "no network interface {name}; {}",
             present::in_words(facts, false)
         );
         return Some(failed(&found, wish.target.as_str()).hint(&renamed(facts)));
@@ -125,7 +125,7 @@ fn renamed(facts: &Facts) -> String {
         );
     }
     match facts.modules.get(IPOIB) {
-        Some(InitState::Live) => "ib_ipoib is live and made no interface: see dmesg",
+        Some(InitState::Live) => "ib_ipoib is loaded but created no interface: see dmesg",
         _ => "check that ib_ipoib is loaded; a name may change, guid= and pci= do not",
     }
     .to_owned()
@@ -217,7 +217,7 @@ mod tests {
         let (found, hint) = of_ib0(&bare);
         assert!(
             found.ends_with(
-                "; on the PCI bus: 0000:81:00.0 15b3:101b: no driver is known for this card"
+                "; HCAs without an RDMA device: 0000:81:00.0 (15b3:101b): no driver is known for this card"
             ),
             "{found}"
         );
@@ -227,11 +227,14 @@ mod tests {
         );
         let both = machine(&[mlx5, ("mlx5_1", b, "mlx5_core", InfiniBand)]);
         let (found, hint) = of_ib0(&both);
-        assert_eq!(found, "no network interface ib0, only mlx5_0/1, mlx5_1/1");
+        assert_eq!(
+            found,
+            "no network interface ib0; this machine has only mlx5_0/1, mlx5_1/1"
+        );
         assert!(hint.starts_with("check that ib_ipoib is loaded"), "{hint}");
         let mut live = both;
         live.modules.insert(IPOIB.to_owned(), InitState::Live);
-        let hint = "ib_ipoib is live and made no interface: see dmesg";
+        let hint = "ib_ipoib is loaded but created no interface: see dmesg";
         assert_eq!(of_ib0(&live).1, hint);
     }
 }

@@ -307,7 +307,7 @@ impl Expectation {
         let layer = candidates.and_then(|link| link.link_layer);
         let layer = layer.map_or_else(String::new, |layer| format!("{layer} "));
         let mut words = match self.require {
-            Require::Listed => "every port that is named".to_owned(),
+            Require::Listed => "every port that the command line names".to_owned(),
             Require::Count(1) => format!("any {layer}port"),
             Require::Count(n) => format!("any {n} {layer}ports"),
             Require::All => format!("every {layer}port of this machine"),

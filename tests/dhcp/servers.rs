@@ -128,7 +128,7 @@ fn an_address_that_somebody_has_is_given_up_and_declined_and_another_one_taken()
         assert_eq!(lease.address, Ipv4Addr::new(10, 9, 0, 11));
         node.unopposed();
         let taken = node.session.progress().counts.taken.unwrap();
-        assert!(taken.starts_with("10.9.0.10 is in use by "), "{taken}");
+        assert!(taken.ends_with(" uses 10.9.0.10"), "{taken}");
         assert_eq!(
             server
                 .output()

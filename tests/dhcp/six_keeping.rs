@@ -160,7 +160,7 @@ fn a_new_address_that_another_host_has_is_declined() {
         lease.seconds = 1;
         node.session.resume(lease);
         let (_, mut program) = hand_over(node, false);
-        program.reports(&format!("{taken} is in use by another host: declined"));
+        program.reports(&format!("another host uses {taken}: declined"));
         until("another address", || {
             let seen = addresses();
             seen.contains("/128") && !seen.contains(&taken.to_string())
@@ -186,9 +186,7 @@ fn the_address_of_a_root_stays_if_another_host_has_the_address() {
         ip("link set near down");
         until("no address", || !addresses().contains(&address));
         ip("link set near up");
-        program.reports(&format!(
-            "{address} is in use by another host: the address is kept"
-        ));
+        program.reports(&format!("another host uses {address}: the address is kept"));
         until("the address, which the kernel uses", || {
             let seen = addresses();
             let is_used = !seen.contains("dadfailed") && !seen.contains("tentative");

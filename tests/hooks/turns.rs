@@ -57,7 +57,8 @@ fn a_mount_that_failed_is_tried_again_until_it_succeeds() {
         "again",
         &script,
         "online ib0\nnetroot ib0\nfinished\nibboot: no root file system over ib0: nfs4:10.0.0.2:/a?b\n\
-         ibboot:   see dmesg and the server; mount it on /sysroot by hand, then \"exit\"\n\
+         ibboot:   read dmesg and the log of the server; mount the root file system on\n\
+         ibboot:     /sysroot by hand, then type \"exit\"\n\
          finished\nnetroot ib0\nfinished\nfinished\n\
          <3>ibboot: ib0: nfs4:10.0.0.2:/a?b: not mounted, trying again\n",
     );

@@ -72,9 +72,9 @@ fn a_unit_that_systemd_cannot_start_ends_the_wait_at_the_next_turn() {
             let wrong = reason("ActiveState=inactive LoadState=bad-setting");
             let expected = format!(
                 "{}result: failed shell|ibboot up: no verdict: {failed}|\n\
-                 <3>ibboot: ibboot up: no verdict: {failed}; rd.ib.onfail=shell follows\n\
+                 <3>ibboot: ibboot up: no verdict: {failed}; rd.ib.onfail=shell applies\n\
                  result: failed shell|ibboot up: no verdict: {wrong}|\n\
-                 ibboot: ibboot up: no verdict: {wrong}; rd.ib.onfail=shell follows\nconsole\nnull\n",
+                 ibboot: ibboot up: no verdict: {wrong}; rd.ib.onfail=shell applies\nconsole\nnull\n",
                 "waiting\n".repeat(6)
             );
             assert_eq!(found, expected, "{test}");
@@ -99,8 +99,8 @@ fn a_crash_has_the_action_of_onfail() {
         ),
         &format!(
             "result: failed continue|{reason}|\nibboot: {reason}\n\
-             ibboot:   type \"ibboot check\" for what failed; after a repair \"ibboot up\", then\n\
-             ibboot:     \"ibboot check\"; \"exit\" continues the boot\non\n"
+             ibboot:   type \"ibboot check\" to see what failed; after a repair, type\n\
+             ibboot:     \"ibboot up\", then \"ibboot check\"; type \"exit\" to continue the boot\non\n"
         ),
     );
     plays(

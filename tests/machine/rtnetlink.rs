@@ -288,7 +288,7 @@ fn an_address_of_another_host_is_found_at_once_or_within_a_second() {
         );
         netdevs[0].addresses = addresses.map(usable).to_vec();
         claims.add_to(&mut netdevs);
-        let words = ["10.9.8.7 is in use by 52:54:00:00:00:02".to_owned()];
+        let words = ["the host with 52:54:00:00:00:02 uses 10.9.8.7".to_owned()];
         assert_eq!(netdevs[0].taken, words);
         assert_eq!(
             in_state(&netdevs[0], AddressState::Tentative),

@@ -201,8 +201,8 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.onfail=shell|continue|reboot",
             default: "continue; for a network root, dracut then waits for the root file system and ends in its own \
                       emergency shell",
-            help: "The action if required ports are not verified at the deadline, or as soon as no wait can verify \
-                   them: a driver that is not in the image, a mode that the card does not support, DHCP after its \
+            help: "The action if required ports are not verified at the deadline, or as soon as waiting cannot \
+                   verify them: a driver that is not in the image, a mode that the card does not support, DHCP after its \
                    last try. shell: dracut's emergency shell, \
                    with the reason on the console; with rd.shell=0 dracut stops the node instead (rd.emergency=). \
                    continue: the boot continues and the failure is reported. reboot: the console shows the reason for \
@@ -216,10 +216,10 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
             help: "The owner, in the real root, of the IPoIB interfaces that the command line requests. auto: no \
-                   program owns the verified interfaces that ibboot gave an address, the parent interface of each of them that is a child, and the \
-                   interfaces of verified bonds; they stay as they are (NetworkManager would take an interface down to \
-                   reconfigure it, and a root file system on it would hang). The network manager of the real root owns \
-                   all others. keep: no program owns any of them, verified or not. nm, \
+                   program owns the verified interfaces to which ibboot gave an address, the parent interfaces of such \
+                   child interfaces, or the interfaces of verified bonds. These interfaces keep their configuration \
+                   (NetworkManager would take an interface down to reconfigure it, and a root file system on it would \
+                   hang). The network program of the real root, such as NetworkManager, owns all other interfaces. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \
                    addresses, the gateway, the name servers, the host name of ip=, rd.net.dhcp.vendor-class= and \
                    rd.peerdns=0; the other one leaves the interfaces alone. none: \

@@ -2,7 +2,7 @@
 . /run/ibboot-fabric/lib.sh
 fabric knob softib0/1 mad 'sa drop all'
 fabric sm start
-heard 240 'ibboot: waiting: ib0 (softib0/1): port is ACTIVE and the interface has no carrier:.*'
+heard 240 'ibboot: waiting: ib0 (softib0/1): port is ACTIVE, but the interface has no carrier:.*'
 say "the cable is pulled"
 fabric cable out
 heard 60 'ibboot: waiting: ib0 (softib0/1): no physical link: .*'

@@ -11,12 +11,12 @@ code=0
 ibboot check --all --sm > check.sm || code=$?
 cat check.sm
 [ "$code" = 1 ]
-grep -qFx '  WARNING   port.sa                    the host at LID 1 answers, without a subnet administrator' check.sm
+grep -qFx '  WARNING   port.sa                    the host at LID 1 answers, but no subnet administrator runs there' check.sm
 talk 10.0.0.1 10.0.0.2
 ip link set ib0 down
 ip link set ib0 up
 check 2 \
     'CRITICAL  ipoib.carrier              the subnet administrator at LID 1 does not answer' \
-    '          expected carrier; the subnet manager that brought the port up hangs, is overloaded or is gone: see its log and restart it'
+    '          expected carrier; restart the subnet manager after you have read its log: it configured the port, but it hangs, is overloaded or has ended'
 fabric sm start
 wait_for 120 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'

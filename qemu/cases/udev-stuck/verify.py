@@ -10,7 +10,7 @@ USED = {
 
 def verify(boot):
     for name, used in USED.items():
-        expected = f"ibboot: {name}: udev has not named this interface after 2 s: ibboot goes on without udev"
+        expected = f"ibboot: {name}: udev has not named this interface after 2 s: ibboot continues without udev"
         lines = [when for when, text in boot.kmsg if text == expected]
         if len(lines) != 1:
             yield f"kmsg: {len(lines)} times {expected!r}"

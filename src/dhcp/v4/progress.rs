@@ -128,11 +128,13 @@ impl Progress {
                 "a DHCP server or relay must listen on this network",
             )
         };
-        let refused = "look for a second server, or for a reservation in another subnet";
+        let refused =
+            "look for a second DHCP server on this network, or for a reservation in another subnet";
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "stop the other machine from using the address, or remove the address from the server's range",
+            request: "DHCPREQUEST",
+            taken: "stop the other host from using the address, or remove the address from the pool of the server",
             refused: (String::new(), refused.to_owned()),
             foreign: (
                 format!("a DHCP server answers other clients but not client {id}"),

@@ -402,7 +402,7 @@ impl Client {
         let Some(lease) = self.held.take() else {
             return Vec::new();
         };
-        let what = format!("{} is in use by another host", lease.address);
+        let what = format!("another host uses {}", lease.address);
         self.counts.taken = Some(what.clone());
         self.requested = None;
         let mut actions = self.warn_of_lease(now_ns, "taken", format!("{what}: declined"));

@@ -95,7 +95,8 @@ impl Progress {
         self.counts.diagnosis(Words {
             broken: self.broken.as_deref(),
             is_requesting: self.state == State::Requesting,
-            taken: "stop the other machine from using the address, or remove the address from the server's pool",
+            request: "Request message",
+            taken: "stop the other host from using the address, or remove the address from the pool of the server",
             refused: (format!(" (client {duid})"), refused.to_owned()),
             foreign: (
                 format!("a DHCPv6 server answers other clients but not client {duid}"),

@@ -265,7 +265,7 @@ pub fn guide(id: Id) -> Guide {
             causes: &[
                 "ib_ipoib is not in the initramfs, or is not loaded.",
                 "The port is a virtual function without a GUID.",
-                "Nobody has created the child interface of the requested P_Key: ibboot up does.",
+                "The child interface of the requested P_Key does not exist: run ibboot up, which creates it.",
                 "The interface was deleted, or moved to another network namespace, as that of a container.",
             ],
             node: &[

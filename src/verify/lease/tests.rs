@@ -91,7 +91,7 @@ fn a_lease_that_has_ended_is_a_warning_with_its_age() {
         (Status::Ok, format!("{what}, for 60 s"))
     );
     facts.taken_ns = 95 * SECOND;
-    let ended = format!("{what}, expired 30 s ago");
+    let ended = "the lease of fd00::5/128 from server fe80::1 expired 30 s ago".to_owned();
     assert_eq!(found(&one, &facts), (Status::Warning, ended));
 }
 
@@ -154,7 +154,7 @@ fn a_lease_of_dhcp_that_has_ended_is_a_warning_with_its_age() {
     let what = "10.0.0.5/24 of 10.0.0.1".to_owned();
     assert_eq!(found(&facts), (Status::Ok, format!("{what}, for 60 s")));
     facts.taken_ns = 95 * SECOND;
-    let ended = format!("{what}, expired 30 s ago");
+    let ended = "the lease of 10.0.0.5/24 from server 10.0.0.1 expired 30 s ago".to_owned();
     assert_eq!(found(&facts), (Status::Warning, ended));
     facts.dhcp[0].index = 5;
     let nobody = "no lease was requested".to_owned();
@@ -181,24 +181,27 @@ fn a_lease_that_is_kept_after_a_refusal_is_a_warning() {
     facts.dhcp[0].counts.why_refused = Some("no".to_owned());
     facts.dhcp6[0].counts.why_refused = Some("no".to_owned());
     let found = |finding: Finding| (finding.status, finding.found.unwrap_or_default());
-    let refused = |what: &str| (Status::Warning, format!("{what}: no"));
-    let holds = |what: &str| (Status::Ok, format!("{what}, for 60 s"));
-    let what = "10.0.0.5/24 of 10.0.0.1";
+    let refused = |lease: &str| (Status::Warning, format!("the lease of {lease}: no"));
+    let holds = |lease: &str| (Status::Ok, format!("{lease}, for 60 s"));
+    let (what, held) = (
+        "10.0.0.5/24 from server 10.0.0.1",
+        "10.0.0.5/24 of 10.0.0.1",
+    );
     for (state, expected) in [
         (v4::progress::State::Selecting, refused(what)),
         (v4::progress::State::Rebooting, refused(what)),
         // The refusal was before the lease.
-        (v4::progress::State::Bound, holds(what)),
-        (v4::progress::State::Renewing, holds(what)),
+        (v4::progress::State::Bound, holds(held)),
+        (v4::progress::State::Renewing, holds(held)),
     ] {
         facts.dhcp[0].state = state;
         assert_eq!(found(of_ipv4(&one, &facts)), expected, "{state:?}");
     }
-    let what = "fd00::5/128 of fe80::1";
+    let (what, held) = ("fd00::5/128 from server fe80::1", "fd00::5/128 of fe80::1");
     for (state, expected) in [
         (v6::progress::State::Soliciting, refused(what)),
         (v6::progress::State::Waiting, refused(what)),
-        (v6::progress::State::Rebinding, holds(what)),
+        (v6::progress::State::Rebinding, holds(held)),
     ] {
         facts.dhcp6[0].state = state;
         assert_eq!(found(of_ipv6(&one, &facts)), expected, "{state:?}");
@@ -217,21 +220,27 @@ fn a_lease_that_nothing_renews_is_a_warning_from_t2_on_and_critical_at_its_end()
         let found = [of_ipv4(one, &facts), of_ipv6(one, &facts)];
         found.map(|f| (f.status, f.found.unwrap_or_default(), f.hint))
     };
-    let what = ["10.0.0.5/24 of 10.0.0.1, ", "fd00::5/128 of fe80::1, "];
+    let held = ["10.0.0.5/24 of 10.0.0.1, ", "fd00::5/128 of fe80::1, "];
+    let lease = [
+        "the lease of 10.0.0.5/24 from server 10.0.0.1 ",
+        "the lease of fd00::5/128 from server fe80::1 ",
+    ];
     let hint = Some(NO_KEEPER.to_owned());
     let nobody = Some(Renewer::Nobody);
-    for (now_s, status, words, hint) in [
-        (54, Status::Ok, "for 60 s", None),
+    for (now_s, status, what, words, hint) in [
+        (54, Status::Ok, held, "for 60 s", None),
         (
             55,
             Status::Warning,
-            "ends in 10 s, and nothing renews it",
+            lease,
+            "ends in 10 s, and no program renews the lease",
             hint.clone(),
         ),
         (
             65,
             Status::Critical,
-            "expired 0 s ago, and nothing renews it",
+            lease,
+            "expired 0 s ago, and no program renews the lease",
             hint,
         ),
     ] {

@@ -89,7 +89,7 @@ impl Client {
         if !arp.takes(address, &self.config.identity.hardware) {
             return Vec::new();
         }
-        let what = format!("{address} is in use by {}", Hex(&arp.sender));
+        let what = format!("the host {} uses {address}", Hex(&arp.sender));
         let decline = self.decline(lease);
         self.counts.taken = Some(what.clone());
         self.held = None;

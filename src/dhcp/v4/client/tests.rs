@@ -240,12 +240,12 @@ fn a_taken_address_is_given_up_and_declined_and_another_one_requested() {
     assert_eq!(
         talk.note(actions).sent(),
         format!(
-            "\"10.0.0.5 is in use by {owner}: declined; requesting another address\", DECLINE, lost 10.0.0.5"
+            "\"the host {owner} uses 10.0.0.5: declined; requesting another address\", DECLINE, lost 10.0.0.5"
         )
     );
     assert_eq!(talk.client.lease(), None);
     assert_eq!(talk.client.state(), State::Waiting);
-    let taken = format!("10.0.0.5 is in use by {owner}");
+    let taken = format!("the host {owner} uses 10.0.0.5");
     assert_eq!(talk.client.counts().taken.as_ref(), Some(&taken));
     let decline = talk.sent.clone().unwrap();
     assert_eq!(decline.address(option::REQUESTED), Some(MINE));

@@ -593,7 +593,7 @@ fn an_address_of_another_host_is_declined_and_another_one_is_requested() {
     let mut talk = Talk::bound(false, 1000);
     let actions = talk.client.duplicate(talk.now_ns);
     talk.note(actions);
-    let line = "fd00::5 is in use by another host: declined".to_owned();
+    let line = "another host uses fd00::5: declined".to_owned();
     assert_eq!(
         talk.actions[..2],
         [Action::Warn(line), Action::Lost(ip(MINE))]
