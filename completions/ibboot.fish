@@ -23,7 +23,7 @@ complete -c ibboot -n '__fish_seen_subcommand_from check' -l format -x -a 'text 
 complete -c ibboot -n '__fish_seen_subcommand_from check' -l cmdline -x -d 'compare with this command line instead of the handover'
 complete -c ibboot -n '__fish_seen_subcommand_from check' -l watch -d 'repeat the check every 2 s, until interrupted'
 complete -c ibboot -n '__fish_seen_subcommand_from check' -l all -d 'text: every check of every link, not only failures and warnings'
-complete -c ibboot -n '__fish_seen_subcommand_from check' -l sm -d 'also query the subnet managers of ports that work'
+complete -c ibboot -n '__fish_seen_subcommand_from check' -l sm -d 'also query the subnet administrators of ACTIVE InfiniBand ports'
 complete -c ibboot -n '__fish_seen_subcommand_from check' -l record -d 'keep the first report after boot in /run/ibboot/check.json, for the timeline'
 complete -c ibboot -n '__fish_seen_subcommand_from check' -l textfile -r -F -d 'also write the output of --format prom to this file, in one step'
 complete -c ibboot -n __fish_use_subcommand -a explain -d 'Explain a check or a kernel argument: what it means, causes of a failure, and commands.'

@@ -13,7 +13,7 @@ if [ -e /run/ibboot/requested ] && [ ! -e /run/ibboot/result ]; then
     # Whether a shell may open is decided by dracut (rd.shell=).
     case $ibboot_onfail in
         shell) ibboot_reason="$ibboot_reason; rd.ib.onfail=shell applies" ;;
-        reboot) ibboot_reason="$ibboot_reason; a reboot follows" ;;
+        reboot) ibboot_reason="$ibboot_reason; the node reboots" ;;
         *) ibboot_reason="$ibboot_reason; the boot continues" ;;
     esac
     # With ProtectKernelLogs= in a drop-in, ibboot.service has the kernel's log as its standard input only.

@@ -30,8 +30,8 @@ pub fn next(plan: &Plan) -> &'static str {
     match plan.onfail {
         OnFailure::Shell => plan
             .no_shell
-            .unwrap_or("an emergency shell follows (rd.ib.onfail=shell)"),
-        OnFailure::Reboot => "a reboot follows (rd.ib.onfail=reboot)",
+            .unwrap_or("an emergency shell opens (rd.ib.onfail=shell)"),
+        OnFailure::Reboot => "the node reboots (rd.ib.onfail=reboot)",
         OnFailure::Dracut => "dracut now waits for the root file system",
         OnFailure::Continue
             if tokens
@@ -229,15 +229,15 @@ mod tests {
             ),
             (
                 "ip=ib0:dhcp rd.ib.onfail=shell",
-                "an emergency shell follows (rd.ib.onfail=shell)",
+                "an emergency shell opens (rd.ib.onfail=shell)",
             ),
             (
                 "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=no rd.shell=1",
-                "an emergency shell follows (rd.ib.onfail=shell)",
+                "an emergency shell opens (rd.ib.onfail=shell)",
             ),
             (
                 "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0 rd.break",
-                "an emergency shell follows (rd.ib.onfail=shell)",
+                "an emergency shell opens (rd.ib.onfail=shell)",
             ),
             (
                 "ip=ib0:dhcp rd.ib.onfail=shell rd.shell=0",
@@ -262,7 +262,7 @@ mod tests {
             ("ip=ib0:dhcp rd.shell=0", "the boot continues"),
             (
                 "ip=ib0:dhcp rd.ib.onfail=reboot",
-                "a reboot follows (rd.ib.onfail=reboot)",
+                "the node reboots (rd.ib.onfail=reboot)",
             ),
             (
                 "ip=ib0:dhcp root=nfs:10.0.0.2:/srv",

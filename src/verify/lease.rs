@@ -363,7 +363,8 @@ fn of_client(id: Id, client: Known<'_>, netdev: &Netdev, facts: &Facts) -> Findi
         }
         _ => match client.refusal {
             Some(why) => {
-                let finding = Finding::failed(id, &format!("{what}: {why}"), "a renewed lease");
+                let found = format!("the lease of {}: {why}", granted.address);
+                let finding = Finding::failed(id, &found, "a renewed lease");
                 let hint = match is_renewed {
                     true => {
                         "the address is kept and requested again: see the logs of ibboot-lease.service and of the server"

@@ -216,8 +216,8 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.handover=auto|keep|nm|networkd|none",
             default: "auto",
             help: "The owner, in the real root, of the IPoIB interfaces that the command line requests. auto: no \
-                   program owns the verified interfaces to which ibboot gave an address, the parent interfaces of such \
-                   child interfaces, or the interfaces of verified bonds. These interfaces keep their configuration \
+                   program owns the verified interfaces to which ibboot gave an address, the parents of those that \
+                   are child interfaces, or the interfaces of verified bonds. These interfaces keep their configuration \
                    (NetworkManager would take an interface down to reconfigure it, and a root file system on it would \
                    hang). The network program of the real root, such as NetworkManager, owns all other interfaces. keep: no program owns any of them, verified or not. nm, \
                    networkd: NetworkManager or systemd-networkd, which gets a profile with the mode, the MTU, the \

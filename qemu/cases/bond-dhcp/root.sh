@@ -24,7 +24,7 @@ wait_for 60 '[ "$(active)" = ib0 ]'
 wait_for 120 'talk "${near%/*}" 10.0.0.2'
 ibboot check --all > pulled.txt && exit 1
 cat pulled.txt
-[ "$(tail -n 1 pulled.txt)" = 'WARNING: 2 of 3 links verified, required: every port that is named; because of port.physical_state of ib1 (softib0/2)' ]
+[ "$(tail -n 1 pulled.txt)" = 'WARNING: 2 of 3 links verified, required: every port that the command line names; because of port.physical_state of ib1 (softib0/2)' ]
 grep -x '  ok        bond.carrier               by ib0' pulled.txt
 grep -x "  ok        lease.present              $near of 10.0.0.2, for 3600 s" pulled.txt
 systemctl kill -s CONT ibboot-lease

@@ -17,7 +17,7 @@ fabric cable out softib0 1
 wait_for 60 '[ "$(cat /sys/class/net/bond0/bonding/active_slave)" = ib1 ]'
 wait_for 120 'talk 10.0.0.1 10.0.0.2 60000'
 ibboot check --all > pulled.txt && exit 1
-[ "$(tail -n 1 pulled.txt)" = 'WARNING: 2 of 3 links verified, required: every port that is named; because of port.physical_state of ib0 (softib0/1)' ]
+[ "$(tail -n 1 pulled.txt)" = 'WARNING: 2 of 3 links verified, required: every port that the command line names; because of port.physical_state of ib0 (softib0/1)' ]
 grep -x '  ok        bond.carrier               by ib1' pulled.txt
 
 fabric cable in softib0 1

@@ -6,7 +6,7 @@ wait_for 30 '[ "$(cat /sys/class/net/ib0/carrier)" = 0 ]'
 check 2 \
     'CRITICAL  port.physical_state        Polling' \
     '          expected LinkUp; check the cable, the transceiver and the switch port' \
-    'CRITICAL: 0 of 1 links verified, required: every port that is named'
+    'CRITICAL: 0 of 1 links verified, required: every port that the command line names'
 fabric cable in
 wait_for 60 '[ "$(cat /sys/class/net/ib0/carrier)" = 1 ]'
 check 0 'ok: 1 of 1 links verified'

@@ -183,10 +183,7 @@ fn a_lease_that_is_kept_after_a_refusal_is_a_warning() {
     let found = |finding: Finding| (finding.status, finding.found.unwrap_or_default());
     let refused = |lease: &str| (Status::Warning, format!("the lease of {lease}: no"));
     let holds = |lease: &str| (Status::Ok, format!("{lease}, for 60 s"));
-    let (what, held) = (
-        "10.0.0.5/24 from server 10.0.0.1",
-        "10.0.0.5/24 of 10.0.0.1",
-    );
+    let (what, held) = ("10.0.0.5/24", "10.0.0.5/24 of 10.0.0.1");
     for (state, expected) in [
         (v4::progress::State::Selecting, refused(what)),
         (v4::progress::State::Rebooting, refused(what)),
@@ -197,7 +194,7 @@ fn a_lease_that_is_kept_after_a_refusal_is_a_warning() {
         facts.dhcp[0].state = state;
         assert_eq!(found(of_ipv4(&one, &facts)), expected, "{state:?}");
     }
-    let (what, held) = ("fd00::5/128 from server fe80::1", "fd00::5/128 of fe80::1");
+    let (what, held) = ("fd00::5/128", "fd00::5/128 of fe80::1");
     for (state, expected) in [
         (v6::progress::State::Soliciting, refused(what)),
         (v6::progress::State::Waiting, refused(what)),
