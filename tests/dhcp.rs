@@ -13,6 +13,8 @@
 mod alone;
 #[path = "dhcp/hostile.rs"]
 mod hostile;
+#[path = "dhcp/ipxe.rs"]
+mod ipxe;
 #[path = "dhcp/keeping.rs"]
 mod keeping;
 #[path = "dhcp/network.rs"]

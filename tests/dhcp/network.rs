@@ -275,8 +275,13 @@ impl Drop for Server {
 
 /// The identity of an InfiniBand node in DHCP messages, although the wire is Ethernet.
 pub fn infiniband() -> Config {
+    infiniband_that_sends(&RequestedId::Firmware)
+}
+
+/// This node with another client identifier.
+pub fn infiniband_that_sends(requested: &RequestedId) -> Config {
     Config {
-        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &RequestedId::Firmware).unwrap(),
+        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, requested).unwrap(),
         vendor_class: None,
         host_name: None,
         keep: false,
@@ -286,11 +291,7 @@ pub fn infiniband() -> Config {
 
 /// Another interface of the same node and port.
 pub fn partition(pkey: u16) -> Config {
-    let requested = RequestedId::Partition(pkey);
-    Config {
-        identity: Identity::new(HardwareType::InfiniBand, &IPOIB, &requested).unwrap(),
-        ..infiniband()
-    }
+    infiniband_that_sends(&RequestedId::Partition(pkey))
 }
 
 /// The identity of the interface itself.
