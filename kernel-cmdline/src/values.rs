@@ -145,6 +145,10 @@ words! {
         Firmware = "firmware",
         /// Hardware type 20 and the port GUID.
         Guid = "guid",
+        /// The port GUID alone.
+        PortGuid = "port-guid",
+        /// Hardware type 01 and the six bytes that iPXE makes of the port GUID.
+        Ipxe = "ipxe",
     }
 }
 

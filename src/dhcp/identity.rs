@@ -8,7 +8,7 @@ use super::v6::identity::of_rfc4361;
 
 /// The requested client identifier (option 61).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum RequestedId {
     /// On InfiniBand the identifier that the card's boot firmware sends, so that one reservation
     /// fits both; on Ethernet 01 and the address.
@@ -19,6 +19,11 @@ pub enum RequestedId {
     Partition(u16),
     /// Hardware type and GUID or address: `20:` and 8 bytes on InfiniBand.
     Hardware,
+    /// On InfiniBand the port GUID alone.
+    PortGuid,
+    /// On InfiniBand that of iPXE: `01:` and the GUID without its two middle bytes (src/drivers/net/ipoib.c of
+    /// iPXE).
+    Ipxe,
     Bytes(Vec<u8>),
 }
 
@@ -76,6 +81,7 @@ impl RequestedId {
     pub fn is_guid(&self) -> bool {
         match self {
             RequestedId::Firmware | RequestedId::Partition(_) => false,
+            RequestedId::PortGuid | RequestedId::Ipxe => false,
             RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => matches!(form(bytes), Form::Hardware(_)),
         }
@@ -88,6 +94,7 @@ impl RequestedId {
         match self {
             // The DUID of the firmware is a byte longer than networkd allows.
             RequestedId::Firmware | RequestedId::Partition(_) => false,
+            RequestedId::PortGuid | RequestedId::Ipxe => false,
             RequestedId::Hardware => sender != Sender::Bond,
             RequestedId::Bytes(bytes) => match form(bytes) {
                 Form::Hardware(guid) => sender == Sender::Interface(Some(guid)),
@@ -101,10 +108,10 @@ impl RequestedId {
     /// hardware always fits.
     pub fn fits_networkd6(&self) -> bool {
         match self {
-            RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => true,
             RequestedId::Bytes(bytes) => {
                 of_rfc4361(bytes).is_none_or(|identity| networkd_duid(&identity.duid).is_some())
             }
+            _ => true,
         }
     }
 }

@@ -161,6 +161,8 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
                 format!("of the card's firmware with the IAID {pkey:#06x}")
             }
             RequestedId::Hardware => "20 and the port GUID".to_owned(),
+            RequestedId::PortGuid => "the port GUID".to_owned(),
+            RequestedId::Ipxe => "of iPXE: 01 and 6 bytes of the port GUID".to_owned(),
             RequestedId::Bytes(bytes) => Hex(bytes).to_string(),
         };
         let limit = dhcp.limit_s.map_or(String::new(), |limit| {
@@ -193,7 +195,7 @@ fn asking6(wish: &Dhcp6Wish) -> String {
     let mut how = Vec::new();
     let written = match &wish.client_id {
         RequestedId::Bytes(bytes) => of_rfc4361(bytes),
-        RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => None,
+        _ => None,
     };
     how.push(match written {
         Some(identity) => format!("DUID {}, IAID {}", Hex(&identity.duid), identity.iaid),

@@ -96,15 +96,16 @@ pub(super) const GROUP: Group = Group {
         },
         Parameter {
             name: "rd.ib.dhcp.client-id",
-            grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid",
+            grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid|port-guid|ipxe",
             default: "firmware",
             help: "The DHCP client identifier of the InfiniBand interface IF, or of all interfaces. firmware: the \
                    identifier of FlexBoot and of the UEFI driver of the card, ff:00:00:00:00:00:02:00:00:02:c9:00 and \
                    the port GUID, so that one reservation fits both. If several interfaces of a port use DHCP, one of them \
                    sends that identifier: the port's own interface, otherwise the boot device, otherwise the first. The others send it with \
                    their P_Key as IAID, in the fourth and fifth byte: ff:00:00:80:01:00:02:... for ib0.8001. guid: 20 and the port GUID, the identifier of the \
-                   ISC and NetworkManager clients. rd.net.dhcp.client-id= has precedence. May be given several times: \
-                   the last one with IF applies to that interface, otherwise the last one without IF. With either word the DUID of DHCPv6 is 00:03:00:20 \
+                   ISC and NetworkManager clients. port-guid: the port GUID alone, as in the entries of xCAT's makedhcp. \
+                   ipxe: 01 and the port GUID without its two middle bytes, the identifier of iPXE. rd.net.dhcp.client-id= has precedence. May be given several times: \
+                   the last one with IF applies to that interface, otherwise the last one without IF. With each word the DUID of DHCPv6 is 00:03:00:20 \
                    and the port GUID (RFC 8415 11.4), and the IAID is the P_Key with its membership bit: 65535 without \
                    a partition.\n\n\
                    A bond uses the port GUID of the first interface that bond= names, whichever interface carries the \

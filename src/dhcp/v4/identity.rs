@@ -8,6 +8,9 @@ use crate::hardware::HardwareType;
 /// Mellanox's OUI as its number (RFC 8415 11.3).
 const FLEXBOOT: [u8; 7] = [0, 2, 0, 0, 2, 0xc9, 0];
 
+/// The hardware type of iPXE's identifier: ARPHRD_ETHER, over InfiniBand too.
+const ETHERNET: u8 = 1;
+
 /// The identifier that this firmware sends: type 255, IAID, DUID (RFC 4361). The IAID is 0.
 fn of_firmware(iaid: u16, guid: &[u8]) -> Vec<u8> {
     [&[0xff, 0, 0], &iaid.to_be_bytes()[..], &FLEXBOOT, guid].concat()
@@ -37,15 +40,13 @@ impl Identity {
             (HardwareType::InfiniBand, 20) => hardware.get(12..)?,
             _ => return None,
         };
-        let client_id = match requested {
-            RequestedId::Bytes(bytes) => bytes.clone(),
-            RequestedId::Firmware if hardware_type == HardwareType::InfiniBand => {
-                of_firmware(0, lasting)
-            }
-            RequestedId::Partition(pkey) if hardware_type == HardwareType::InfiniBand => {
-                of_firmware(*pkey, lasting)
-            }
-            RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Hardware => {
+        let client_id = match (requested, lasting) {
+            (RequestedId::Bytes(bytes), _) => bytes.clone(),
+            (RequestedId::Firmware, [_, _, _, _, _, _, _, _]) => of_firmware(0, lasting),
+            (RequestedId::Partition(pkey), [_, _, _, _, _, _, _, _]) => of_firmware(*pkey, lasting),
+            (RequestedId::PortGuid, [_, _, _, _, _, _, _, _]) => lasting.to_vec(),
+            (RequestedId::Ipxe, [a, b, c, _, _, d, e, f]) => vec![ETHERNET, *a, *b, *c, *d, *e, *f],
+            _ => {
                 let kind = u8::try_from(hardware_type.number()).ok()?;
                 [&[kind], lasting].concat()
             }
@@ -83,12 +84,16 @@ mod tests {
             "ff:00:00:80:01:00:02:00:00:02:c9:00:b8:59:9f:03:00:fc:1a:2c"
         );
         assert_eq!(ib(RequestedId::Hardware), "20:b8:59:9f:03:00:fc:1a:2c");
+        assert_eq!(ib(RequestedId::PortGuid), "b8:59:9f:03:00:fc:1a:2c");
+        assert_eq!(ib(RequestedId::Ipxe), "01:b8:59:9f:fc:1a:2c");
         assert_eq!(ib(RequestedId::Bytes(b"node5".to_vec())), "6e:6f:64:65:35");
         let ethernet = "52:54:00:12:34:56";
         for requested in [
             RequestedId::Firmware,
             RequestedId::Partition(0x8001),
             RequestedId::Hardware,
+            RequestedId::PortGuid,
+            RequestedId::Ipxe,
         ] {
             assert_eq!(
                 id(HardwareType::Ethernet, ethernet, &requested).unwrap(),

@@ -18,6 +18,8 @@ impl Collected<'_, '_> {
         let of_form = |form: ClientIdForm| match form {
             ClientIdForm::Firmware => RequestedId::Firmware,
             ClientIdForm::Guid => RequestedId::Hardware,
+            ClientIdForm::PortGuid => RequestedId::PortGuid,
+            ClientIdForm::Ipxe => RequestedId::Ipxe,
         };
         for found in &mut self.found {
             let means = |interface: &Interface<'_>| found.value.is(&key(arguments, interface));
