@@ -25,7 +25,7 @@ fn what_to_type_is_named_only_where_a_shell_opens() {
             cmdline \"$line\"; source_hook emergency | wc -l
         done
         cmdline rd.shell=0; source_hook emergency",
-        "5\n5\n5\n5\nibboot: no cable\nibboot: no root file system over ib0: 10.0.0.2:/\n",
+        "6\n6\n6\n6\nibboot: no cable\nibboot: no root file system over ib0: 10.0.0.2:/\n",
     );
 }
 
