@@ -160,7 +160,7 @@ fn effects(name: &Path, text: &str) -> Vec<&'static str> {
         "std::fs",
         "std::env",
         "std::process",
-        "system::net",
+        "system::net::Net",
         "OpenOptions",
         "File::open",
     ];
