@@ -92,7 +92,7 @@ fn nothing_expected(
     match error {
         Some(error) => lines.push(format!("What the boot requires is not known: {error}")),
         None if complaints.is_empty() => lines.push(
-            "ibboot did not run during this boot: /run/ibboot/expected.json does not exist, and the \
+            "ibboot set up no link during this boot: /run/ibboot/expected.json does not exist, and the \
              kernel command line requests no link."
                 .to_owned(),
         ),
@@ -436,8 +436,8 @@ mod tests {
         assert!(lines[4].starts_with("ok       mlx5_0/1 "), "{text}");
     }
 
-    const UNEXPECTED: &str = "ibboot did not run during this boot: /run/ibboot/expected.json does not exist,\n\
-                              and the kernel command line requests no link.\n";
+    const UNEXPECTED: &str = "ibboot set up no link during this boot: /run/ibboot/expected.json does not\n\
+                              exist, and the kernel command line requests no link.\n";
     const TRY: &str =
         "ibboot plan --cmdline TEXT shows what a command line would do; see\nibboot.cmdline(7).\n";
 

@@ -161,7 +161,7 @@ fn addressing(wish: &IpoibWish) -> Vec<String> {
                 format!("of the card's firmware with the IAID {pkey:#06x}")
             }
             RequestedId::Hardware => "20 and the port GUID".to_owned(),
-            RequestedId::PortGuid => "the port GUID".to_owned(),
+            RequestedId::PortGuid => "of xCAT: the port GUID".to_owned(),
             RequestedId::Ipxe => "of iPXE: 01 and 6 bytes of the port GUID".to_owned(),
             RequestedId::Bytes(bytes) => Hex(bytes).to_string(),
         };

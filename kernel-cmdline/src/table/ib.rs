@@ -99,8 +99,8 @@ pub(super) const GROUP: Group = Group {
             grammar: "rd.ib.dhcp.client-id=[IF:]firmware|guid|port-guid|ipxe",
             default: "firmware",
             help: "The DHCP client identifier of the InfiniBand interface IF, or of all interfaces. firmware: the \
-                   identifier of FlexBoot and of the UEFI driver of the card, ff:00:00:00:00:00:02:00:00:02:c9:00 and \
-                   the port GUID, so that one reservation fits both. If several interfaces of a port use DHCP, one of them \
+                   identifier of FlexBoot and of older UEFI drivers of the card, ff:00:00:00:00:00:02:00:00:02:c9:00 and \
+                   the port GUID, so that one reservation fits that firmware and ibboot. If several interfaces of a port use DHCP, one of them \
                    sends that identifier: the port's own interface, otherwise the boot device, otherwise the first. The others send it with \
                    their P_Key as IAID, in the fourth and fifth byte: ff:00:00:80:01:00:02:... for ib0.8001. guid: 20 and the port GUID, the identifier of the \
                    ISC and NetworkManager clients. port-guid: the port GUID alone, as in the entries of xCAT's makedhcp. \

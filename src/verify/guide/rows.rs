@@ -89,7 +89,7 @@ const ROOT: &[&str] = &[
 pub fn guide(id: Id) -> Guide {
     match id {
         Id::ModuleLive => Guide {
-            detail: "A builtin module passes; another one must have the initstate live.",
+            detail: "A builtin module passes; another one must be loaded and initialised (initstate live).",
             causes: &[
                 "The module is not in the initramfs: dracut --force --add-drivers MODULE; for later builds add_drivers+=\" MODULE \" in a file of /etc/dracut.conf.d.",
                 "The module is in a package that is not installed (Ubuntu: linux-modules-extra-RELEASE).",
