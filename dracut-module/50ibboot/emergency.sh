@@ -14,8 +14,10 @@ fi
     read -r ibboot_reason
 } < /run/ibboot/result
 case $ibboot_verdict in
-    failed*)
-        printf 'ibboot: %s\n' "$ibboot_reason"
+    verified) ;;
+    *)
+        # /run was full when the result was written.
+        printf 'ibboot: %s\n' "${ibboot_reason:-ibboot up: /run/ibboot/result cannot be read}"
         if [ -n "$ibboot_shell" ]; then
             printf 'ibboot:   type "ibboot check" to see what failed; after a repair, type\n'
             printf 'ibboot:     "ibboot up", then "ibboot check"; type "exit" to continue the boot\n'

@@ -48,6 +48,8 @@ ibboot_verdict='' ibboot_reason=''
 case $ibboot_verdict in
     verified | "failed continue" | "failed shell" | "failed reboot") ;;
     *)
+        # `ibboot up` of a person has just removed it.
+        [ -e /run/ibboot/result ] || return 0
         # /run was full when the result was written.
         read -r ibboot_verdict < /run/ibboot/requested
         ibboot_verdict="failed $ibboot_verdict"

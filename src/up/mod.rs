@@ -377,12 +377,14 @@ impl<'p, 'l> Walk<'p, 'l> {
                     let expectation = &self.expectation;
                     let waiting = &mut self.journal.waiting;
                     waiting.speak(&report, expectation, are_drivers_busy, elapsed, timeout);
+                    self.tell_again(&facts, &report).await?;
                 }
                 Step::Linger | Step::End | Step::EndIncomplete => {
                     self.tell(Outcome::Verified, &facts, &report).await?;
                 }
-                // Where the boot went on already, what was handed over stays.
-                Step::GiveUp if self.files.is_verified() => {}
+                Step::GiveUp if self.files.is_verified() => {
+                    self.tell_again(&facts, &report).await?;
+                }
                 Step::GiveUp => {
                     self.parts.end();
                     self.give_up(&report);
@@ -416,12 +418,18 @@ impl<'p, 'l> Walk<'p, 'l> {
         while !self.wait(alarms, None).await {
             self.take_loaded();
             let (facts, report) = self.round().await;
-            // What another run (a person's) handed over since stays.
-            if self.files.are_ours() {
-                self.tell(Outcome::Verified, &facts, &report).await?;
-            }
+            self.tell_again(&facts, &report).await?;
         }
         Ok(())
+    }
+
+    /// Writes what has changed since the verdict, if the boot went on. What another run (a person's) handed over
+    /// since stays.
+    async fn tell_again(&mut self, facts: &Facts, report: &Report) -> Result<()> {
+        match self.files.is_verified() && self.files.are_ours() {
+            true => self.tell(Outcome::Verified, facts, report).await,
+            false => Ok(()),
+        }
     }
 
     /// Logs what is missing at the deadline.

@@ -233,8 +233,8 @@ fn an_empty_result_has_the_action_of_onfail() {
         ("", "source_hook job", String::new()),
         (
             "rd.ib.onfail=shell",
-            "source_hook job; (source_hook finished) && echo on",
-            format!("held\nemergency_shell ibboot: {reason}\non\n"),
+            "source_hook job; source_hook emergency | head -n 1; (source_hook finished) && echo on",
+            format!("held\nemergency_shell ibboot: {reason}\nibboot: {reason}\non\n"),
         ),
         (
             "rd.ib.onfail=reboot",
