@@ -77,6 +77,14 @@ pub fn networkd_duid(duid: &[u8]) -> Option<(&'static str, &[u8])> {
 }
 
 impl RequestedId {
+    /// Whether all interfaces of a port send the same bytes for it.
+    pub fn is_of_port(&self) -> bool {
+        match self {
+            RequestedId::Hardware | RequestedId::PortGuid | RequestedId::Ipxe => true,
+            RequestedId::Firmware | RequestedId::Partition(_) | RequestedId::Bytes(_) => false,
+        }
+    }
+
     /// Whether the identifier is a port GUID, of whichever interface.
     pub fn is_guid(&self) -> bool {
         match self {

@@ -10,6 +10,7 @@ use kernel_cmdline::{RDMA_MODULES, nearest};
 
 use super::tokens::NETWORK_MODULE;
 use super::{Action, Fate, Inventory, Plan, Token};
+use crate::dhcp::identity::RequestedId;
 use crate::facts::select::{self, Ports};
 use crate::facts::{Device, Facts, PortRef, rules};
 use crate::request::{Known, Request, Written};
@@ -46,6 +47,7 @@ pub fn notes(
     notes.extend(same_interface(plan, &inventory.facts));
     notes.extend(ambiguous(plan, &inventory.facts));
     notes.extend(same_address(plan));
+    notes.extend(same_identifier(plan, &inventory.facts));
     notes.extend(unreachable_gateways(plan));
     notes.extend(unreachable_server(request, plan));
     notes.extend(idle_rates(plan, &inventory.facts));
@@ -425,6 +427,31 @@ fn ambiguous(plan: &Plan, facts: &Facts) -> Vec<String> {
         })
     };
     plan.expectation.links.iter().filter_map(note).collect()
+}
+
+/// Interfaces of one port that send the same client identifier to DHCP servers.
+fn same_identifier(plan: &Plan, facts: &Facts) -> Vec<String> {
+    let ports = Ports::new(facts);
+    let mut known: Vec<(String, &RequestedId, &Target)> = Vec::new();
+    let mut notes = Vec::new();
+    for link in &plan.expectation.links {
+        let dhcp = link.ipoib.as_ref().and_then(|wish| wish.dhcp.as_ref());
+        let id = dhcp.map(|dhcp| &dhcp.client_id);
+        let (Some(id), [found]) = (id.filter(|id| id.is_of_port()), &ports.of(link)[..]) else {
+            continue;
+        };
+        let name = found.name();
+        let mut before = known.iter();
+        if let Some((.., other)) = before.find(|(port, sent, _)| *port == name && *sent == id) {
+            notes.push(format!(
+                "{other} and {} send the same DHCP client identifier: a server may forget the lease of one of them; \
+                 write rd.net.dhcp.client-id= for one",
+                link.target
+            ));
+        }
+        known.push((name, id, &link.target));
+    }
+    notes
 }
 
 /// Static addresses that several interfaces get.
